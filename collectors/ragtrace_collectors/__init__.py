@@ -1,0 +1,1 @@
+"""Processes that bring data in from elsewhere: the same spool, the same frames."""

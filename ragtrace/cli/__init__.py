@@ -1,0 +1,1 @@
+"""The command `ragtrace`: a module per command group; arguments in, one call, exit code out."""
