@@ -36,7 +36,11 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def load_corpus(name: str, n_questions: int) -> Corpus:
-    """The first `n_questions` answerable questions with span labels, and the documents they and their rivals need."""
+    """The first `n_questions` answerable questions with span labels, and the documents they and their rivals need.
+
+    A question about PDFs is asked with its evidence behind it: a plain retriever finds no page of an annual report by
+    the question alone, and evidence that never arrives says nothing about a fault.
+    """
     folder = data_folder(name)
     rows = [q for q in _lines(folder / "questions.jsonl") if q["gold"] and all(g.get("quote") for g in q["gold"])]
     # Spread over the file: neighbours often share a document.
@@ -49,4 +53,10 @@ def load_corpus(name: str, n_questions: int) -> Corpus:
             continue
         file = row.get("file")
         documents[row["doc_id"]] = (folder / file).read_bytes() if file else row["text"]
-    return Corpus(name, documents, questions)
+    asked = [
+        {**q, "question": " ".join([q["question"], *(g["quote"] for g in q["gold"])])}
+        if isinstance(documents[q["gold"][0]["doc_id"]], bytes)
+        else q
+        for q in questions
+    ]
+    return Corpus(name, documents, asked)

@@ -74,7 +74,8 @@ PAGE = """# Planted faults
 
 Does the verdict name the right stage on real documents? A hybrid RAG (parse, chunk, index, rewrite, BM25 and an ANN index, rank fusion, filter,
 rerank, token budget) runs over {n_sets} public sets with gold ranges, with two chunkers each. One fault at a time is planted for every second
-question whose evidence arrives without it; all other questions stay as they are. An oracle without ragtrace looks up, character by
+question whose evidence arrives without it; all other questions stay as they are. Questions on PDFs are asked with the words of their
+evidence behind them, so that a plain retriever finds the page at all. An oracle without ragtrace looks up, character by
 character, where each span was last seen.
 
 - *taken*: spans that the fault took away. *named right*: those whose verdict is the planted place.
