@@ -114,7 +114,8 @@ def test_the_dev_extra_brings_all_other_extras() -> None:
     optional = PROJECT["optional-dependencies"]
     match = re.fullmatch(r"ragtrace\[(.+)\]", optional["dev"][0])
     assert match
-    assert set(match[1].split(",")) == set(optional) - {"dev"}
+    # Clients in `stores` weigh 1 GB and hold grpcio and protobuf back.
+    assert set(match[1].split(",")) == set(optional) - {"dev", "stores"}
 
 
 def test_every_make_target_that_a_page_names_exists() -> None:

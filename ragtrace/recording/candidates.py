@@ -17,6 +17,7 @@ from ragtrace.recording.shapes import ABSENT, peek, plan_of
 from ragtrace.recording.shapes_containers import items_of
 from ragtrace.recording.shapes_flat import read_flat
 from ragtrace.recording.shapes_rows import UNREADABLE, Rows, Texts, row_of, rows_of, scattered
+from ragtrace.recording.shapes_scores import Pairs, kind_of_scores
 from ragtrace.recording.shapes_values import id_text, offset
 from ragtrace.spool.records import Columns
 
@@ -55,7 +56,10 @@ def read_with_texts(
             if rows is not None:
                 return rows
         items = items_of(value)
-        return None if items is None else rows_of(items, metadata_locations, strings_are_texts)
+        rows = None if items is None else rows_of(items, metadata_locations, strings_are_texts)
+        if rows is not None and type(items) is Pairs:
+            rows = rows[0]._replace(score_kind=kind_of_scores(items.tells, rows[0].score)), rows[1]
+        return rows
     except Exception:  # whatever foreign objects do when looked at, the list is then one that cannot be read
         return None
 

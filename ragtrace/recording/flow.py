@@ -112,6 +112,8 @@ def _output_list(run: Run, value: Any) -> Listed:
         run.note("no output" if value is None else f"unreadable output: {type(value).__name__}")
         return unread(run)
     one = Listed(run.recorder.next_id(), "out", rows[0])
+    if rows[0].score_kind is not None:
+        _tell_score_kind(run, rows[0].score_kind)
     one.texts = rows[1]
     ids = rows[0][0]
     one.ids = ids if type(ids) is Ids else identities(*rows)
@@ -119,6 +121,13 @@ def _output_list(run: Run, value: Any) -> Listed:
     if type(value) is list:
         one.items = value[:]
     return one
+
+
+def _tell_score_kind(run: Run, kind: str) -> None:
+    """What the scores show of themselves, unless the service says what they are."""
+    said = run.stage.row
+    if "score_kind" not in said and "is_higher_better" not in said and "score_kind" not in run.values:
+        run.values = {**run.values, "score_kind": kind}
 
 
 def _picked_rows(run: Run, value: Any) -> candidates.Rows | None:
@@ -156,6 +165,8 @@ def joined_list(run: Run, parts: Sequence[tuple[Columns, Sequence[str | None] | 
         return Listed(run.recorder.next_id(), "out", Columns([]))
     columns = join([part for part, _ in parts])
     one = Listed(run.recorder.next_id(), "out", columns)
+    if columns.score_kind is not None:
+        _tell_score_kind(run, columns.score_kind)
     if any(texts is not None for _, texts in parts):
         one.texts = [text for part, texts in parts for text in (texts or [None] * len(part.chunk_id))]
     one.ids = identities(columns, one.texts)

@@ -125,6 +125,7 @@ def join(parts: Iterable[Columns]) -> Columns:
         [chunk_id for part in parts for chunk_id in part.chunk_id],
         id_source=next((part.id_source for part in parts if part.chunk_id), "native"),
         text_hash=next((part.text_hash for part in parts if part.text_hash is not None), None),
+        score_kind=next((part.score_kind for part in parts if part.score_kind is not None), None),
         **joined,
         **maps,
         **rows,

@@ -14,6 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from ragtrace.recording.shapes_scores import what_tells
 from ragtrace.recording.shapes_values import LIBRARIES_OF_NUMBERS, id_text, root_module
 
 __all__ = ["ABSENT", "MOST_PLANS", "Field", "Plan", "is_keyed", "kept_plan", "peek", "plan_of"]
@@ -29,6 +30,7 @@ METADATA_DOCUMENTS = (*DOCUMENTS, "source", "file_path", "file_name", "filename"
 SCORES = (
     "rerank_score", "relevance_score", "_relevance_score", "@search.rerankerScore", "score", "_score", "similarity",
     "similarity_score", "_distance", "distance", "@search.score", "relevance", "text_match", "_rankingScore",
+    "certainty",
 )  # fmt: skip
 RANGES = (
     ("start", "end"), ("start_index", "end_index"), ("start_char_idx", "end_char_idx"), ("char_start", "char_end"),
@@ -42,8 +44,6 @@ RARE = ("ranges", "stands_for", "tokens", "position", "kept", "generated")
 
 ABSENT = object()
 """What `peek` gives for a name that is not there."""
-_DEEPEST = 2
-"""Metadata inside metadata: a Qdrant payload as LangChain writes it."""
 MOST_PLANS = 256
 """A service has a handful of shapes; keys made from data (a mapping from id to anything) must not pile up."""
 
@@ -68,6 +68,8 @@ class Plan(NamedTuple):
     id: Field | None
     id_source: str
     score: Field | None
+    score_tells: str | None
+    """See `shapes_scores.what_tells`."""
     doc: Field | None
     start: Field | None
     end: Field | None
@@ -92,22 +94,28 @@ class _Family:
 
     __slots__ = ("inner", "metadata", "plans", "to_metadata")
 
+    to_metadata: tuple[tuple[Getter, ...], ...]
+
     def __init__(self, item: Any) -> None:
         self.inner: Path = _nested(item, (), INNERS)
         within = _follow(item, self.inner)
-        self.metadata: Path = _nested(within, self.inner, METADATA) or _nested(item, (), METADATA)
-        self.to_metadata = tuple(_getter(name, is_key) for name, is_key in self.metadata)
+        self.metadata = _all_nested(within, self.inner, METADATA) or _all_nested(item, (), METADATA)
+        self.to_metadata = tuple(tuple(_getter(name, is_key) for name, is_key in path) for path in self.metadata)
         self.plans: dict[str, Plan | None] = {}
 
     def key_of(self, item: Any) -> str:
         """The names in the item's metadata, joined; empty without metadata that tells."""
-        metadata = item if self.to_metadata else None
+        key = ""
         try:
-            for getter in self.to_metadata:
-                metadata = getter(metadata)
+            for getters in self.to_metadata:
+                metadata = item
+                for getter in getters:
+                    metadata = getter(metadata)
+                if type(metadata) is dict:
+                    key += "\0".join(metadata)
         except Exception:  # this one has none, or refuses to show it
             return ""
-        return "\0".join(metadata) if type(metadata) is dict else ""
+        return key
 
 
 _by_type: WeakKeyDictionary[type, _Family] = WeakKeyDictionary()
@@ -175,11 +183,12 @@ def _plan_for(item: Any, family: _Family) -> tuple[Plan | None, bool]:
     """
     own: list[Path] = [family.inner, ()] if family.inner else [()]
     outer = own[::-1]
-    metadata: list[Path] = []
-    path = family.metadata
-    while path and len(metadata) < _DEEPEST:
+    metadata: list[Path] = []  # and metadata inside metadata: a Qdrant payload as LangChain writes it
+    for path in family.metadata:
         metadata.append(path)
-        path = _nested(_follow(item, path), path, METADATA)
+        inner = _nested(_follow(item, path), path, METADATA)
+        if inner:
+            metadata.append(inner)
     if _is_message(item):
         return None, False
     maker = _Maker(item)
@@ -205,7 +214,8 @@ def _plan_for(item: Any, family: _Family) -> tuple[Plan | None, bool]:
         end = own_end = maker.empty(own, [name for _, name in RANGES]) if start else None
     doc = doc or maker.empty(own, DOCUMENTS) or maker.empty(metadata, METADATA_DOCUMENTS)
     text = text or maker.empty([*own, *metadata], TEXTS)
-    plan = Plan((), identity, id_source, score, doc, start, end, text, (), rare, None)
+    tells = what_tells(maker.name_of(score), item, [path[-1][0] for path in family.metadata]) if score else None
+    plan = Plan((), identity, id_source, score, tells, doc, start, end, text, (), rare, None)
     signature, plan = maker.complete(plan)
     bare_signature: Signature | None = None
     if identity is not None:
@@ -243,6 +253,9 @@ class _Maker:
         if path not in self.fields:
             self.fields[path] = (self.container(layer), _getter(name, is_key))
         return self.fields[path]
+
+    def name_of(self, field: Field) -> str:
+        return next(path[-1][0] for path, made in self.fields.items() if made is field)
 
     def first(self, layers: Sequence[Path], names: Sequence[str], suits: Callable[[Any], bool]) -> Field | None:
         """The first of the names whose value suits, layer by layer."""
@@ -292,7 +305,7 @@ class _Maker:
         paths = {id(field): path for path, field in self.fields.items()}
         names = tuple(None if field is None else paths[id(field)] for field in chosen)
         doubted = tuple(paths[id(field)] for field in doubts)
-        signature = (plan.id_source, names, doubted, tuple(name for name, _ in plan.rare))
+        signature = (plan.id_source, plan.score_tells, names, doubted, tuple(name for name, _ in plan.rare))
         whole = plan._replace(containers=tuple(self.containers[: max(used, default=0)]), doubts=tuple(doubts))
         return signature, whole
 
@@ -304,7 +317,11 @@ def _getter(name: str, is_key: bool) -> Getter:
 def is_keyed(view: Any) -> bool:
     """True for what is read by keys: mappings, and database rows that know their columns' names."""
     kind = type(view)
-    return kind is dict or isinstance(view, dict) or (hasattr(kind, "keys") and hasattr(kind, "__getitem__"))
+    if kind is dict or isinstance(view, dict):
+        return True
+    # Elasticsearch's AttrDict keeps an item's id and score where only an attribute leads.
+    is_attributed = any(base.__name__ == "AttrDict" for base in kind.__mro__)
+    return hasattr(kind, "keys") and hasattr(kind, "__getitem__") and not is_attributed
 
 
 def peek(view: Any, name: str) -> Any:
@@ -315,7 +332,7 @@ def peek(view: Any, name: str) -> Any:
         if is_keyed(view):
             return view[name]
         kind = type(view)
-        if hasattr(kind, "__mapper__") or hasattr(kind, "_meta"):
+        if hasattr(kind, "__mapper__") or hasattr(getattr(kind, "_meta", None), "get_fields"):
             # SQLAlchemy and Django objects: an attribute that is not loaded yet would ask the database.
             return vars(view).get(name, ABSENT)
         return getattr(view, name, ABSENT)
@@ -336,6 +353,11 @@ def _nested(view: Any, path: Path, names: Sequence[str]) -> Path:
         if value is not ABSENT and value is not None and _has_names(value):
             return (*path, (name, is_keyed(view)))
     return ()
+
+
+def _all_nested(view: Any, path: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    """The paths of all names under which there is something with names of its own, first the one that counts most."""
+    return tuple(found for name in names if (found := _nested(view, path, (name,))))
 
 
 def _has_names(value: Any) -> bool:

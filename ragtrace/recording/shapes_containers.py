@@ -22,6 +22,7 @@ from ragtrace.recording.shapes import (
     TEXTS,
     peek,
 )
+from ragtrace.recording.shapes_scores import BY_NAME, BY_ORDER, Pairs
 from ragtrace.recording.shapes_values import LIBRARIES_OF_NUMBERS, root_module
 
 __all__ = ["items_of"]
@@ -31,7 +32,10 @@ _KEYS = (
     "context", "retrieval_results", "retrievalResults", "objects", "chunks", "passages", "candidates", "value", "data", "items",
     "children", "root", "body",
 )  # fmt: skip
+# Elasticsearch's and OpenSearch's query builders keep the response and its hits under these.
+_INSIDES = ("_d_", "_l_")
 _ATTRIBUTES = ("source_nodes", "points", "matches", "objects", "results", "documents", "hits", "body")
+_ITEMS = frozenset((dict, tuple, str, int))
 _DEEPEST = 3
 """Elasticsearch: response, hits, hits."""
 _KNOWN_COLUMNS = frozenset(
@@ -46,10 +50,12 @@ def items_of(value: Any, depth: int = 0) -> Sequence[Any] | None:
         return _batch_of_one(value, depth)
     if isinstance(value, tuple):
         items = list(tuple.__iter__(value))
+        if len(items) == 2 and _is_page(items[0]):
+            items = items[0]
         arrays = _arrays(items)
         return arrays if arrays is not None else _batch_of_one(items, depth)
     if isinstance(value, list):
-        return _batch_of_one(list(list.__iter__(value)), depth)
+        return _batch_of_one(_listed(value), depth)
     if kind is deque:
         return list(value)
     return _of_response(value, depth) if depth < _DEEPEST else None
@@ -65,7 +71,10 @@ def _of_response(value: Any, depth: int) -> Sequence[Any] | None:
     table = _of_table(value)
     if table is not None:
         return table
-    for name in _ATTRIBUTES:
+    groups = peek(value, "groups")
+    if type(groups) is list and all(type(peek(group, "hits")) is list for group in groups):  # Qdrant's, best first
+        return [hit for group in groups for hit in group.hits]
+    for name in (*_INSIDES, *_ATTRIBUTES):
         inner = peek(value, name)
         if isinstance(inner, (list, tuple, dict)):
             items = items_of(inner, depth + 1)
@@ -74,10 +83,25 @@ def _of_response(value: Any, depth: int) -> Sequence[Any] | None:
     return None
 
 
+def _listed(value: list[Any]) -> list[Any]:
+    """The items of a list of the service's own class, as they stand in it."""
+    # Milvus decodes an item's fields when its list is first looked at: its own iterator does that, the plain one not.
+    return list(value) if root_module(type(value)) == "pymilvus" else list(list.__iter__(value))
+
+
+def _is_page(value: Any) -> bool:
+    """Whether it is Qdrant's page of points, beside which the next page's number stands."""
+    return type(value) is list and bool(value) and root_module(type(value[0])) == "qdrant_client"
+
+
 def _batch_of_one(items: list[Any], depth: int) -> Sequence[Any] | None:
     """A list of one list is the answer to a batch of one query, unless it is a list of one row."""
-    if len(items) == 1 and depth < _DEEPEST and type(items[0]) is list and items[0]:
-        inner = items[0]
+    if len(items) != 1 or depth >= _DEEPEST or type(items[0]) in _ITEMS:
+        return items
+    if root_module(type(items[0])) == "qdrant_client":  # the response to a batch of one search
+        return _of_response(items[0], depth + 1) or items
+    if isinstance(items[0], list) and len(items[0]):
+        inner = _listed(items[0])
         first = inner[0]
         if isinstance(first, (dict, tuple, list)) or type(first).__module__ != "builtins":
             return items_of(inner, depth + 1)
@@ -151,9 +175,15 @@ def _ids_of_array(array: Any) -> list[Any] | None:
 
 
 def _arrays(arrays: list[Any]) -> list[Any] | None:
-    """FAISS (distances, ids), hnswlib and others (ids, distances), FAISS range search (limits, distances, ids)."""
-    if len(arrays) == 3 and all(map(_is_array, arrays)) and tuple(arrays[0].shape) == (2,):
-        arrays = arrays[1:]
+    """FAISS (distances, ids), hnswlib and others (ids, distances).
+
+    FAISS range search puts limits before them, and its search that gives the vectors too puts these after them.
+    """
+    if len(arrays) == 3 and all(map(_is_array, arrays)):
+        if tuple(arrays[0].shape) == (2,):
+            arrays = arrays[1:]
+        elif len(arrays[2].shape) == 3:
+            arrays = arrays[:2]
     if len(arrays) != 2:
         return None
     if all(map(_is_array, arrays)):
@@ -176,7 +206,9 @@ def _arrays(arrays: list[Any]) -> list[Any] | None:
     if first is None or second is None or len(first) != len(second):
         return None
     ids, scores = (first, second) if is_second_scores else (second, first)
-    return [(identity, score) for identity, score in zip(ids, scores, strict=True) if identity != -1]
+    pairs = Pairs((identity, score) for identity, score in zip(ids, scores, strict=True) if identity != -1)
+    pairs.tells = BY_NAME if is_second_scores and "uint64" in str(getattr(arrays[0], "dtype", "")) else BY_ORDER
+    return pairs
 
 
 def _of_table(value: Any) -> Sequence[Any] | None:

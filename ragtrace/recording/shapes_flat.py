@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ragtrace.recording.shapes import MOST_PLANS, Field, Plan, kept_plan
+from ragtrace.recording.shapes_scores import kind_of_scores
 from ragtrace.recording.shapes_values import whole_ranges
 from ragtrace.spool.records import Columns, Ids
 
@@ -30,6 +31,8 @@ class Flat(NamedTuple):
     has_others: bool
     """Whether there are keys that are not read: then each dict's keys have to be looked at."""
     score: Callable[[Any], Any] | None
+    score_tells: str | None
+    """As in `Plan`."""
     doc: Callable[[Any], Any] | None
     start: Callable[[Any], Any] | None
     end: Callable[[Any], Any] | None
@@ -49,13 +52,15 @@ def read_flat(items: list[Any]) -> Rows | None:
         ids = _ids(items, flat)
         if ids is None:
             return None
-        score = doc = start = end = texts = None
+        score = kind = doc = start = end = texts = None
         if flat.score is not None:
             score = list(map(flat.score, items))
             total = sum(score)
             # Only numbers of Python's own, which never change, sum up to its float: they are packed when they are written.
             if type(total) is not float or not isfinite(total):
                 return None
+            if flat.score_tells is not None:
+                kind = kind_of_scores(flat.score_tells, score)
         if flat.doc is not None:
             doc = Ids(map(flat.doc, items))
             doc.joined = "\0".join(doc)
@@ -70,7 +75,9 @@ def read_flat(items: list[Any]) -> Rows | None:
             texts = list(map(flat.text, items))
             if len(set(map(type, texts))) != 1 or type(texts[0]) is not str:
                 return None
-        return Columns(ids, "text" if flat.id is None else "native", score, None, doc, start, end), texts
+        source = "text" if flat.id is None else "native"
+        columns = Columns(ids, source, score, None, doc, start, end)
+        return columns if kind is None else columns._replace(score_kind=kind), texts
     except Exception:  # an item that is another, or lacks a key: then each may be read by itself
         return None
 
@@ -109,8 +116,8 @@ def _flat(plan: Plan, first: dict[Any, Any]) -> Flat | None:
         return None
     fields = (plan.score, plan.doc, plan.start, plan.end, plan.text)
     names = {_name_of(field) for field in (plan.id, *fields) if field}
-    getters = [None if field is None else field[1] for field in fields]
-    return Flat(plan.id and _name_of(plan.id), len(first), names != set(first), *getters)
+    score, *others = [None if field is None else field[1] for field in fields]
+    return Flat(plan.id and _name_of(plan.id), len(first), names != set(first), score, plan.score_tells, *others)
 
 
 def _name_of(field: Field) -> str:

@@ -12,8 +12,9 @@ from types import NoneType
 from typing import Any
 
 from ragtrace.recording import shapes_flat
-from ragtrace.recording.shapes import Field, Plan, plan_of
-from ragtrace.recording.shapes_values import documents, id_text, ids, offset, offsets, scores, whole_ranges
+from ragtrace.recording.shapes import Field, Plan, peek, plan_of
+from ragtrace.recording.shapes_scores import kind_of_scores, what_tells
+from ragtrace.recording.shapes_values import documents, id_text, ids, offset, offsets, root_module, scores, whole_ranges
 from ragtrace.spool.records import Columns, Ids
 
 __all__ = ["UNREADABLE", "Rows", "Texts", "row_of", "rows_of", "scattered"]
@@ -37,6 +38,8 @@ def rows_of(items: Sequence[Any], metadata_locations: bool, strings_are_texts: b
         rows = _of_strings(items, strings_are_texts)
     elif kind is tuple and len(first) == 2:
         rows = _of_pairs(items, metadata_locations)
+    elif root_module(kind) == "sqlalchemy":
+        rows = _of_entities(items, metadata_locations) or _of_kind(items, metadata_locations)
     elif first is not None and not isinstance(first, (tuple, list)) and id_text(first) is None:
         rows = _of_kind(items, metadata_locations)
     return rows or _by_kinds([item for item in items if item is not None], metadata_locations)
@@ -90,6 +93,19 @@ def _of_pairs(items: Sequence[Any], metadata_locations: bool) -> Rows | None:
     if not is_full:
         return None
     return Columns(identities, "native", *scores(right)), None
+
+
+def _of_entities(items: Sequence[Any], metadata_locations: bool) -> Rows | None:
+    """What SQLAlchemy makes of `select(Chunk, distance)`: rows of an object and its score."""
+    first = items[0]
+    names = peek(first, "_fields")
+    if type(names) is not tuple or len(names) != 2 or id_text(first[0]) is not None:
+        return None
+    rows = _of_pairs([tuple(item) for item in items], metadata_locations)
+    if rows is None:
+        return None
+    kind = kind_of_scores(what_tells(names[1], first, ()), rows[0].score)
+    return rows[0]._replace(score_kind=kind), rows[1]
 
 
 def _is_score_first(left: Any, right: Any) -> bool:
@@ -161,6 +177,7 @@ def _planned(made: Sequence[Sequence[Any]], plan: Plan, metadata_locations: bool
         if not is_full:
             return None
     score, flag = scores(column(plan.score)) if plan.score else (None, None)
+    kind = kind_of_scores(plan.score_tells, score) if plan.score_tells else None
     doc = documents(column(plan.doc)) if plan.doc else None
     texts: Texts | None = column(plan.text) if plan.text else None
     if texts is not None and not set(map(type, texts)) <= {str}:
@@ -177,7 +194,7 @@ def _planned(made: Sequence[Sequence[Any]], plan: Plan, metadata_locations: bool
             ]
         if not any(identities):
             source = "text"
-    columns = Columns(identities, source, score, flag, doc, start, end)
+    columns = Columns(identities, source, score, flag, doc, start, end, score_kind=kind)
     for name, field in plan.rare:
         columns = _with_rare(columns, name, column(field))
     return columns, texts
@@ -351,5 +368,8 @@ def scattered(n: int, parts: Sequence[tuple[Sequence[int], Rows]]) -> Rows:
             made[name] = values
     if dropped:
         made["dropped"] = sorted(dropped)
+    kinds = {columns.score_kind for _, (columns, _) in parts if columns.score is not None}
+    if len(kinds) == 1:
+        made["score_kind"] = kinds.pop()
     source = next((columns.id_source for _, (columns, _) in parts if any(columns.chunk_id)), "text")
     return Columns(identities, source, **made), texts if any(text is not None for text in texts) else None

@@ -40,7 +40,7 @@ def encode_columns(columns: Columns, parts: list[bytes]) -> None:
     # Taken apart at once: looking names up one by one is a quarter of the whole cost.
     (
         chunk_id, id_source, score, score_flag, doc_id, start, end, ranges, stands_for, possible, cut, altered, text_hash,
-        item_text_hash, offset_quality, tokens, position, dropped, drop_reason, dropped_by,
+        item_text_hash, offset_quality, tokens, position, dropped, drop_reason, dropped_by, _,
     ) = columns  # fmt: skip
     at = len(parts)
     parts.append(b"")

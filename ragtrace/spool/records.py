@@ -57,6 +57,8 @@ class Columns(NamedTuple):
     """Rows with is_kept = false."""
     drop_reason: Mapping[int, str] | None = None
     dropped_by: Mapping[int, str] | None = None
+    score_kind: str | None = None
+    """What the scores show of themselves, for the stage that put the list out; not written with the list."""
 
 
 class CandidateList(NamedTuple):

@@ -9,6 +9,7 @@ from array import array
 from collections import OrderedDict, UserDict, deque, namedtuple
 from dataclasses import dataclass
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 from uuid import UUID
@@ -583,7 +584,7 @@ def test_generators_are_not_consumed() -> None:
 
 def test_a_database_object_is_not_asked_for_what_it_has_not_loaded() -> None:
     class Row:
-        _meta = "as Django has it"
+        _meta = SimpleNamespace(get_fields=list)  # as Django has it
 
         def __init__(self) -> None:
             self.id = 7
