@@ -54,6 +54,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "ragtrace export traces.duckdb lake",
         "ragtrace export traces.duckdb trec --to trec",
         "ragtrace export traces.duckdb contexts.jsonl --to jsonl --run hybrid-k50",
+        "ragtrace export traces.duckdb samples.jsonl --to ragas",
+        "ragtrace export traces.duckdb goldens.jsonl --to deepeval --run hybrid-k50",
     ),
     "demo": ("ragtrace demo demo.duckdb",),
 }

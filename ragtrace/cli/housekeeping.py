@@ -28,6 +28,8 @@ class To(str, Enum):
     PARQUET = "parquet"
     TREC = "trec"
     JSONL = "jsonl"
+    RAGAS = "ragas"
+    DEEPEVAL = "deepeval"
 
 
 def merge(store: StoreArgument, format: FormatOption = Format.TABLE) -> None:
@@ -92,24 +94,39 @@ def doctor(
 
 def export(
     store: StoreArgument,
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A folder; for jsonl a file.", show_default=False)],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="A folder for parquet and trec, else a file.", show_default=False)
+    ],
     *,
     to: Annotated[To, typer.Option("--to", help="What to write.")] = To.PARQUET,
-    run: Annotated[str | None, typer.Option(help="Only this run (trec, jsonl).", show_default=False)] = None,
+    run: Annotated[str | None, typer.Option(help="Only this run (all but parquet).", show_default=False)] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            help="What the service answered, for ragas and deepeval: JSON lines of question_id and answer.",
+            show_default=False,
+        ),
+    ] = None,
     format: FormatOption = Format.TABLE,
 ) -> None:
     """Write the store for other tools.
 
     parquet: every table as a file, ids as stored. trec: a run file per run and stage that puts out candidates, and
-    qrels.txt from the labels. jsonl: one line a query with its final context.
+    qrels.txt from the labels. jsonl: one line a query with the ids and places of its final context. ragas, deepeval:
+    JSON lines as these packages load them, with the texts of the final context exactly as sent; a query whose texts
+    are not known for sure is left out and counted.
     """
     from ragtrace.store import export as exporting
 
+    if answers is not None and to not in (To.RAGAS, To.DEEPEVAL):
+        raise ParameterError("--answers goes with --to ragas or --to deepeval", given="--answers")
     with reading(store) as connection:
         if to is To.PARQUET:
             counts = exporting.parquet(connection, target)
         elif to is To.JSONL:
             counts = {str(target): exporting.contexts(connection, target, run)}
+        elif to in (To.RAGAS, To.DEEPEVAL):
+            counts = _samples(connection, target, to, run, answers)
         else:
             counts = _trec(connection, target, run)
     print_values(counts, format)
@@ -128,6 +145,22 @@ def _trec(connection: duckdb.DuckDBPyConnection, folder: Path, only_run: str | N
             counts[name] = exporting.trec_run(connection, row["stage"], folder / name, row["run"])
     counts["qrels.txt"] = exporting.trec_qrels(connection, folder / "qrels.txt")
     return counts
+
+
+def _samples(
+    connection: duckdb.DuckDBPyConnection, target: Path, to: To, run: str | None, answers: Path | None
+) -> dict[str, int]:
+    """Lines written, and queries left out by reason."""
+    from ragtrace.reports import samples
+
+    told = None if answers is None else samples.answers_of(answers)
+    written = samples.write(connection, target, to.value, run, told)
+    return {
+        str(target): written.n_written,
+        "left out, question not captured": written.n_no_question,
+        "left out, final context unknown": written.n_context_unknown,
+        "left out, a text not known for sure": written.n_text_unknown,
+    }
 
 
 def _file_name(text: str) -> str:
