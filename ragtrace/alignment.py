@@ -34,6 +34,7 @@ __all__ = [
     "counting",
     "find",
     "is_counting",
+    "letters",
     "nearest",
     "normal",
     "offsets_between",
@@ -55,6 +56,13 @@ class _Counting(dict[str, bool]):
 
 
 _counts = _Counting()
+
+
+def letters(similarity: float) -> str:
+    """How much of a passage another has, in words; rounded down, for nothing but the whole is 100%."""
+    if similarity >= 1:
+        return "all of its letters in order, with others between them"
+    return f"{int(similarity * 100)}% of its letters in order"
 
 
 def is_counting(char: str) -> bool:

@@ -15,6 +15,8 @@
 -- column:  candidate_recall      double   share of needs among the candidates
 -- column:  gained                double   share of needs in the final context that no retrieve run returned
 -- column:  final_context_recall  double   share of needs in the final context
+-- column:  candidate_recall_high      double  with all that may have been there
+-- column:  final_context_recall_high  double  with all that may have been there
 -- column:  final_how             varchar  how the final context is known
 -- column:  is_whole              boolean  false: rows the recorder counted are missing
 -- reads:   question_loss, query_recall, query_scope
@@ -32,6 +34,8 @@ select
     query_recall.candidate_recall as candidate_recall,
     query_recall.gained as gained,
     query_recall.final_context_recall as final_context_recall,
+    query_recall.candidate_recall_high as candidate_recall_high,
+    query_recall.final_context_recall_high as final_context_recall_high,
     query_scope.final_how as final_how,
     query_scope.is_whole as is_whole
 from question_loss

@@ -149,4 +149,4 @@ left join sizes on proofs.stage_id = sizes.stage_id
 left join likenesses on verdicts.evidence_id = likenesses.evidence_id
 left join stages on proofs.stage_id = stages.stage_id
 left join queries on stages.query_id = queries.query_id
-order by verdicts.query_id, verdicts.evidence_id, proofs.stage, proofs.stage_id
+order by verdicts.query_id, verdicts.evidence_id, stages.start_no, proofs.stage, proofs.stage_id

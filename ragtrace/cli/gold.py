@@ -9,7 +9,7 @@ import typer
 
 from ragtrace.cli.examples import epilog
 from ragtrace.cli.opening import StoreArgument, must_exist, reading, writing
-from ragtrace.cli.output import Format, FormatOption, note, print_result, print_values, progress
+from ragtrace.cli.output import Format, FormatOption, console, note, print_result, print_values, progress
 
 __all__ = ["app"]
 
@@ -78,16 +78,20 @@ def check(
 ) -> None:
     """List the labels that are wrong or taken on trust, each with what to do. Exit code 1 when one is wrong."""
     from ragtrace.gold import checking
+    from ragtrace.reports import labels_screen
     from ragtrace.reports.run import Result
 
     with reading(store) as connection, progress() as show:
         findings = checking.check(connection, corpus, show)
     result = Result(checking.Finding._fields, _types(checking.Finding), [tuple(finding) for finding in findings])
-    if format is Format.TABLE and not findings:
-        typer.echo("Every label stands where it says.")
+    if format is not Format.TABLE:
+        print_result(result, format)
+    elif findings:
+        screen = console()
+        for part in labels_screen.draw(result):
+            screen.print(part)
     else:
-        shown = result.without("level", "start_at", "end_at", "is_wrong") if format is Format.TABLE else result
-        print_result(shown, format)
+        typer.echo("Every label stands where it says.")
     if any(finding.is_wrong for finding in findings):
         raise typer.Exit(_FAILED)
 

@@ -85,9 +85,16 @@ def _explained(
     judged_by: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if quotes:
         judged_by = passage.with_temporary_evidence(connection, row["query_id"], quotes, doc_id)
-    with judged_by:
+    with judged_by as temporary:
         explained = explain(connection, row)
-        return explained, background.look(connection, explained)
+        behind = background.look(connection, explained)
+    for quote, found in temporary.passages.items() if temporary else ():
+        if found and found[0].quality == "nearest":
+            note(
+                f"no recorded text has the quote {quote!r} to the letter, so it is judged as damaged by the parser;"
+                f" if the quote is mistyped, give the passage as it stands in {found[0].doc_id}: {found[0].text!r}"
+            )
+    return explained, behind
 
 
 def _print_data(told: list[tuple[Explained, Background]], format: Format) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ragtrace import alignment
 from ragtrace.gold.texts import Hint, Place, Text
 
 __all__ = ["TOUCHED_LEVELS", "Bound", "KnownText", "bind", "bind_document"]
@@ -262,7 +263,7 @@ def _found(
     if len(places) < n_captured or not places:
         return "unplaced", "the captured text is redacted where the quote may stand: give start and end"
     nearest = max(places.values(), key=lambda p: p.similarity or 0.0)
-    alike = f"the nearest passage has {nearest.similarity or 0:.0%} of its letters in order"
+    alike = f"the nearest passage has {alignment.letters(nearest.similarity or 0)}"
     if nearest.quality == "text_garbled":
         return "text_garbled", f"the quote is not in the parsed text as it stands, {alike}: compare the parser's output"
     return (
@@ -281,7 +282,7 @@ def _shift(quote: str, offsets: Range, checked: Sequence[tuple[Text, Place]]) ->
     if not standing:
         similarity = max((place.similarity or 0.0) for _, place in checked)
         return (
-            f"the quote stands nowhere in the parsed text (nearest passage: {similarity:.0%} of its letters in order),"
+            f"the quote stands nowhere in the parsed text (nearest passage: {alignment.letters(similarity)}),"
             " and not at the offsets: correct the label, or name the doc_version it was made on"
         )
     text, place = min(standing, key=lambda pair: abs(int(pair[1].start_at or 0) - offsets[0]))

@@ -208,7 +208,7 @@ def _items(quote: str, number: int, passages: Sequence[Passage], doc_id: str | N
         doc_id = passages[0].doc_id
     if doc_id is None:
         nearest = (
-            f" (nearest: {passages[0].similarity:.0%} of its letters, in {passages[0].doc_id!r})" if passages else ""
+            f" (nearest: {alignment.letters(passages[0].similarity)}, in {passages[0].doc_id!r})" if passages else ""
         )
         raise GoldError(
             f"no recorded document has this passage{nearest}: its document was not ingested, or the parser lost it;"

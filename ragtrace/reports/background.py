@@ -93,7 +93,7 @@ def _parse(row: dict[str, Any]) -> Iterator[Text]:
     from rich.text import Text
 
     parser = visible(row["parser"] or "the parser")
-    share = "" if row["similarity"] is None else f" ({row['similarity']:.0%} of its letters, in order)"
+    share = "" if row["similarity"] is None else f" ({alignment.letters(row['similarity'])})"
     if not row["passage"]:
         yield Text(f"Parsed text: {parser} put out nothing like {visible(row['evidence_id'])}{share}.")
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragtrace.reports import question, sentences
 from ragtrace.reports.question import Explained
-from ragtrace.reports.render import visible, word
+from ragtrace.reports.render import hanging, visible, word
 from ragtrace.reports.words import SCOPES, STATES, role
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = ["draw"]
+
+_NO_TEXT = "(its text is not on record: capture_text=documents keeps the parsed texts)"
 
 _LAYERS = {"source": "source", "text": "parsed text", "chunks": "chunks", "index": "index"}
 
@@ -50,12 +52,8 @@ def _verdict_line(verdict: dict[str, Any]) -> Text:
     from rich.text import Text
 
     style = {"kept": "bold green", "lost": "bold red"}.get(verdict["verdict"], "bold yellow")
-    where = f" {sentences.place(verdict)}" if verdict["verdict"] == "lost" else ""
-    recalls = (
-        f"  candidate recall {word(verdict['candidate_recall'])}, "
-        f"final-context recall {word(verdict['final_context_recall'])}"
-    )
-    line = Text.assemble((f"{verdict['verdict'].upper()}{where}", style), recalls)
+    first, recalls = sentences.headline(verdict).split("\n")
+    line = Text.assemble((visible(first), style), f"\n{recalls}")
     line.append(f"\nThe final context is {sentences.FINAL_HOW[verdict['final_how']]}.", style="dim")
     if not verdict["is_whole"]:
         line.append(" Rows of this query are missing.", style="red")
@@ -80,35 +78,40 @@ def _evidence(explained: Explained, evidence: dict[str, Any]) -> Iterator[Render
     if places:
         yield _places(places)
     told = question.told(reasons)
+    places_told = {sentences.place(row) for _, row in told if row["verdict"] == "lost"}
+    is_shared = len(told) > 1 and len(places_told) == 1
+    if is_shared:
+        yield hanging("→ ", Text(visible(f"lost {places_told.pop()}:"), style="red"))
     for said, row in told:
         style = {"kept": "green", "lost": "red"}.get(row["verdict"], "yellow")
-        about = f"{visible(row['stage'])}: " if len(told) > 1 and row["stage"] else ""
-        line = Text(f"  → {about}{visible(said)}", style=style)
+        about = f"{row['stage']}: {sentences.reason(row)}" if is_shared and row["stage"] else said
+        line = Text(visible(about), style=style)
         if proof := sentences.proof(row):
-            line.append(f"  ({visible(proof)})", style="dim")
-        yield line
+            line.append(f" ({visible(proof)})", style="dim")
+        yield hanging("  " if is_shared else "→ ", line)
         for note in sentences.notes(row):
-            yield Text(f"    Note: {note}.")
+            yield hanging("  ", Text(f"Note: {note}."))
         if change := sentences.change(row):
-            yield Text(f"    {change}")
+            yield hanging("  ", Text(visible(change)))
     if evidence["label_note"]:
-        yield Text(f"  Label: {visible(evidence['label_note'])}", style="dim")
+        yield hanging("", Text(f"Label: {visible(evidence['label_note'])}", style="dim"))
     yield Text()
 
 
-def _passage(evidence: dict[str, Any], texts: list[dict[str, Any]]) -> Text:
+def _passage(evidence: dict[str, Any], texts: list[dict[str, Any]]) -> RenderableType:
     from rich.text import Text
 
     if not texts:
-        return Text(f"  “{_short(evidence['span_text'])}”" if evidence["span_text"] else "  (text not captured)")
+        return hanging("", Text(f"“{_short(evidence['span_text'])}”" if evidence["span_text"] else _NO_TEXT))
     row = texts[0]
-    return Text.assemble(
-        "  …",
+    text = Text.assemble(
+        "…",
         (_flat(row["before"])[-80:], "dim"),
         (f"«{_short(row['passage'])}»", "bold"),
         (_flat(row["after"])[:80], "dim"),
         "…",
     )
+    return hanging("", text)
 
 
 def _places(places: list[dict[str, Any]]) -> RenderableType:
@@ -116,7 +119,7 @@ def _places(places: list[dict[str, Any]]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="dim")
     for name, justify in (
         ("", "left"),
         ("stage", "left"),

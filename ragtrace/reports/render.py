@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["FORMATS", "csv_text", "is_number", "json_text", "markdown_text", "plain", "table", "visible", "word"]
+__all__ = [
+    "FORMATS",
+    "csv_text",
+    "hanging",
+    "is_number",
+    "json_text",
+    "markdown_text",
+    "plain",
+    "table",
+    "visible",
+    "word",
+]
 
 FORMATS = ("table", "json", "csv", "markdown")
 
@@ -139,6 +150,18 @@ def _width(columns: Sequence[str], cells: Sequence[Sequence[Text]]) -> int:
     """Columns of a terminal that a table needs so that nothing is broken."""
     widest = [max([len(name), *(row[i].cell_len for row in cells)]) for i, name in enumerate(columns)]
     return sum(widest) + 3 * len(widest)
+
+
+def hanging(mark: str, text: Text) -> Table:
+    """A paragraph two columns in, behind a mark; what does not fit on its first line stands below its first letter."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(f"  {mark}", style=text.style), text)
+    return grid
 
 
 def word(value: Any) -> str:

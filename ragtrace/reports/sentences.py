@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ragtrace import alignment
 from ragtrace.reports import drift
 
-__all__ = ["FINAL_HOW", "REASONS", "change", "notes", "place", "proof", "reason", "verdict"]
+__all__ = ["FINAL_HOW", "REASONS", "change", "headline", "notes", "place", "proof", "reason", "verdict"]
 
 Row = Mapping[str, Any]
 
@@ -36,6 +37,25 @@ def place(row: Row) -> str:
     if row["lost_kind"] == row["lost_stage"]:
         return f"{row['lost_at']} {row['lost_kind']}"
     return f"{row['lost_at']} {row['lost_stage']} ({row['lost_kind']})"
+
+
+def headline(row: Row) -> str:
+    """The question's verdict and its recalls, from a row of `why_question`; each with both bounds where they differ."""
+    said = [
+        f"{name} {_between(row[column], row[f'{column}_high'])}"
+        for name, column in (("candidate recall", "candidate_recall"), ("final-context recall", "final_context_recall"))
+    ]
+    where = f" {place(row)}" if row["verdict"] == "lost" else ""
+    told = ""
+    if row["verdict"] == "unobserved":
+        told = ": what was recorded does not tell whether the evidence arrived"
+    return f"{row['verdict'].upper()}{where}{told}\n{', '.join(said)}"
+
+
+def _between(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "undefined"
+    return f"{low:.3f}" if high - low < 0.0005 else f"{low:.3f} to {high:.3f}"
 
 
 def verdict(row: Row) -> str:
@@ -99,18 +119,27 @@ def _ordinal(n: int) -> str:
 
 
 def _ranked_out(row: Row) -> str:
-    """9th, 8 go on, 0.02 behind."""
+    """9th by the reranker, only 8 go on, 0.02 behind."""
     goes_on = row["n_out"] if row["n_out"] is not None else row["k"]
+    rank = row["rank_after"] if row["rank_after"] is not None else row["rank_before"]
     parts = []
     if row["rank_after"] is not None:
-        parts.append(_ordinal(row["rank_after"]))
-    elif row["rank_before"] is not None:
-        parts.append(f"{_ordinal(row['rank_before'])} of what it took")
-    if goes_on is not None:
-        parts.append("none goes on" if goes_on == 0 else f"{goes_on} {'goes' if goes_on == 1 else 'go'} on")
+        parts.append(f"{_ordinal(rank)} by the {_BY_STAGE[row['reason']]}")
+    elif rank is not None:
+        lists = "one of the lists" if row["reason"] == "fused_out" else "the list"
+        parts.append(f"{_ordinal(rank)} in {lists} it took")
+    if goes_on is not None and rank is not None and rank <= goes_on:
+        # Not by its rank alone: a rule of the stage's own, such as one passage of a text, let others pass it.
+        parts.append(f"yet not among the {goes_on} that go on")
+    elif goes_on is not None:
+        parts.append(_go_on(goes_on))
     if row["gap"] is not None:
         parts.append(f"{_number(row['gap'])} behind")
     return ", ".join(parts) or "not among what it let through"
+
+
+def _go_on(n: int) -> str:
+    return "none goes on" if n == 0 else f"only {n} {'goes' if n == 1 else 'go'} on"
 
 
 def _by_probe(row: Row) -> str:
@@ -136,7 +165,7 @@ def _over_budget(row: Row) -> str:
     elif row["budget"] is not None:
         parts.append(f"the budget is {row['budget']}")
     if not parts or row["budget"] is None:
-        parts += [f"{row['n_out']} go on"] if row["n_out"] is not None else ["it did not fit"]
+        parts += [_go_on(row["n_out"])] if row["n_out"] is not None else ["it did not fit"]
     return ", ".join(parts)
 
 
@@ -173,7 +202,7 @@ def _not_indexed(row: Row) -> str:
 
 
 def _garbled(row: Row) -> str:
-    alike = f": {row['similarity']:.0%} of it is alike" if row["similarity"] is not None else ""
+    alike = f": {alignment.letters(row['similarity'])}" if row["similarity"] is not None else ""
     return f"the parsed text has the passage only garbled{alike}"
 
 
@@ -207,6 +236,9 @@ _BY_PROBE = {
     "by_id": "its id",
 }
 """How each probe asks, as it is said after `by`."""
+
+_BY_STAGE = {"reranked_out": "reranker", "fused_out": "fusion"}
+"""Who gave the rank, by the reason."""
 
 _NOTES = {
     "split": "it was cut into several chunks",

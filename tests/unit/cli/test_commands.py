@@ -82,7 +82,7 @@ def test_why_marks_the_line_where_the_evidence_ends(store, run: Run):
     assert len(ends) == 1
     assert "cross encoder" in ends[0]
     assert "LOST in cross encoder (rerank)" in result.stdout
-    assert "2nd, 1 goes on, 0.1 behind" in result.stdout
+    assert "2nd by the reranker, only 1 goes on, 0.1 behind" in result.stdout
     assert "lets 2 through instead of 1" in result.stdout
     assert "Visitors may stay for 90 days" in result.stdout
     assert max(len(line) for line in result.stdout.splitlines()) <= 100

@@ -21,9 +21,9 @@ RERANKED = row(lost_kind="rerank", lost_stage="ce", stage="ce", reason="reranked
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (RERANKED, "lost in ce (rerank): 9th, 8 go on, 0.02 behind"),
+        (RERANKED, "lost in ce (rerank): 9th by the reranker, only 8 go on, 0.02 behind"),
         (row(lost_kind="rerank", lost_stage="ce", stage="ce", reason="reranked_out", rank_before=21, n_out=1),
-         "lost in ce (rerank): 21st of what it took, 1 goes on"),
+         "lost in ce (rerank): 21st in the list it took, only 1 goes on"),
         (row(lost_kind="retrieve", lost_stage="bm25 or dense", stage="dense", reason="unprobed"),
          "lost in bm25 or dense (retrieve): the record alone does not prove why"),
         (row(lost_kind="truncate", lost_stage="pack", stage="pack", reason="over_budget", rank_before=3, tokens=212, budget=800),
@@ -59,7 +59,7 @@ IN_WORDS = {
     ),
     "parse_error": ({"detail": "ValueError"}, "the parser failed with ValueError"),
     "text_missing": ({}, "the passage is not in the parsed text"),
-    "text_garbled": ({"similarity": 0.874}, "the parsed text has the passage only garbled: 87% of it is alike"),
+    "text_garbled": ({"similarity": 0.874}, "the parsed text has the passage only garbled: 87% of its letters in order"),
     "not_covered": ({}, "no chunk covers it whole"),
     "duplicate_id": ({}, "another chunk took its id"),
     "not_indexed": ({"proof": "probe"}, "the index does not have its chunk: asked for by its id, it is not there"),
@@ -72,9 +72,9 @@ IN_WORDS = {
         {**PROBED, "probe": "exact", "score": 0.41, "threshold": 0.5, "gap": 0.09, "rank_after": 3},
         "its score 0.41 did not reach the threshold 0.5, 0.09 short; ranked 3rd by exact search, k was 50",
     ),
-    "fused_out": ({"rank_before": 40, "n_out": 30}, "40th of what it took, 30 go on"),
+    "fused_out": ({"rank_before": 40, "n_out": 30}, "40th in one of the lists it took, only 30 go on"),
     "deduplicated": ({}, "an item with the same text was taken instead"),
-    "reranked_out": ({"rank_after": 9, "n_out": 8, "gap": 0.02}, "9th, 8 go on, 0.02 behind"),
+    "reranked_out": ({"rank_after": 9, "n_out": 8, "gap": 0.02}, "9th by the reranker, only 8 go on, 0.02 behind"),
     "over_budget": (
         {"rank_before": 4, "tokens": 212, "budget": 3000, "tokens_left": 40},
         "4th in line, needed 212 tokens, 40 of 3000 were left",
@@ -172,7 +172,7 @@ def test_a_change_is_named_only_where_the_record_proves_it(given, said):
 def test_ranks_are_said_as_people_say_them(n, said):
     given = {**RERANKED, "rank_after": n, "gap": None, "n_out": 0}
 
-    assert sentences.reason(given) == f"{said}, none goes on"
+    assert sentences.reason(given) == f"{said} by the reranker, none goes on"
 
 
 def test_notes_are_clauses():
