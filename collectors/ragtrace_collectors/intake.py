@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -82,11 +82,14 @@ class Intake:
         vocabularies: Sequence[Vocabulary],
         limits: Limits | None = None,
         journal: Journal | None = None,
+        onward: Callable[[bytes], None] | None = None,
     ) -> None:
+        """`onward` is given each request that was taken in, and must neither block nor raise."""
         self.limits = limits or Limits()
         self._settings = configured
         self._vocabularies = vocabularies
         self._journal = journal
+        self._onward = onward
         self._waiting: OrderedDict[int, _Waiting] = OrderedDict()
         """By trace id, the one that grew longest ago first."""
         self._written: OrderedDict[int, dict[int, int]] = OrderedDict()
@@ -113,6 +116,8 @@ class Intake:
             data = request.SerializeToString()
         number = self._journal.append(data) if self._journal is not None else 0
         self._sort_in(request, len(data), number)
+        if self._onward is not None:
+            self._onward(data)
         if n_rejected:
             return Taken(n_spans, n_rejected, f"a span may have {self.limits.attributes} attributes, events included")
         return Taken(n_spans, 0, "")

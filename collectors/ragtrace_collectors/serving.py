@@ -16,6 +16,7 @@ from ragtrace.integrations.otel.rules import Vocabulary
 from ragtrace.settings import Settings
 from ragtrace.spool.log import spool_of
 from ragtrace_collectors import rpc
+from ragtrace_collectors.forwarding import Forward
 from ragtrace_collectors.intake import Intake, Limits
 from ragtrace_collectors.journal import Journal
 from ragtrace_collectors.left import written_traces
@@ -37,13 +38,14 @@ def serve(
     token: str | None,
     limits: Limits,
     say: Callable[[str], None],
+    forward: Forward | None = None,
 ) -> bool:
-    """Take spans in until a signal ends it; false when something could not be written.
+    """Take spans in until a signal ends it; false when something could not be written. `forward` is closed at the end.
 
     Raises: SpoolError when another collector writes there; OSError when the folder or a port cannot be used.
     """
     journal = Journal(spool_of(configured.store))
-    intake = Intake(configured, vocabularies, limits, journal)
+    intake = Intake(configured, vocabularies, limits, journal, None if forward is None else forward.put)
     n_requests = intake.take_again(written_traces(configured.store, intake.left_traces()))
     if n_requests:
         say(f"{n_requests} requests that a former collector had taken in and not written are taken in again")
@@ -53,6 +55,8 @@ def serve(
     finally:
         executor.shutdown()
         is_closed = intake.close()
+        if forward is not None:
+            forward.close()
     return is_closed
 
 

@@ -11,7 +11,7 @@ import typer
 
 from ragtrace.cli.opening import StoreArgument
 from ragtrace.cli.output import note
-from ragtrace.errors import NotInstalledError
+from ragtrace.errors import NotInstalledError, ParameterError
 
 __all__ = ["collect"]
 
@@ -53,15 +53,23 @@ def collect(
         int, typer.Option(min=1, help="Memory for traces that are not whole yet, in MiB as sent.")
     ] = 256,
     attributes: Annotated[int, typer.Option(min=1, help="A span with more is refused.")] = 20_000,
+    forward: Annotated[
+        str | None,
+        typer.Option(
+            help="Send what is taken in on to this OTLP/HTTP address; headers from RAGTRACE_FORWARD_HEADERS.",
+            show_default=False,
+        ),
+    ] = None,
     quiet_s: Annotated[float, typer.Option(help="Seconds after the last span of a trace until it is written.")] = 5.0,
 ) -> None:
     """Take the spans of services that are traced by others, over OTLP, and write what they retrieved to the logs of STORE.
 
     Reports read them as they read a decorated service. Ends well on SIGTERM and Ctrl-C; what was acknowledged before a
-    kill is written at the next start. With --file nothing listens; traces that the store has already are left out. Needs
+    kill is written at the next start. --forward never waits: what the other back end does not take is dropped and counted.
+    With --file nothing listens; traces that the store has already are left out. Needs
     the extra: pip install 'ragtrace[collector]'.
     """
-    reading, intake = _collectors("importing" if file else "serving", "intake")
+    reading, intake, forwarding = _collectors("importing" if file else "serving", "intake", "forwarding")
     from ragtrace import settings
     from ragtrace.integrations.otel import declared
     from ragtrace.integrations.otel.vocabularies import VOCABULARIES
@@ -79,6 +87,14 @@ def collect(
     token = os.environ.get("RAGTRACE_COLLECT_TOKEN") or None
     if token_file is not None:
         token = token_file.read_text(encoding="utf-8").strip() or None
+    onward = None
+    if forward is not None:
+        headers = forwarding.headers_of(os.environ.get("RAGTRACE_FORWARD_HEADERS", ""))
+        if f":{http_port}/" in f"{forward}/" and any(
+            name in forward for name in ("//127.0.0.1", "//localhost", "//[::1]")
+        ):
+            raise ParameterError(f"--forward {forward} is this collector itself: give another address", given=forward)
+        onward = forwarding.Forward(forward, headers, say=note)
     is_written = reading.serve(
         configured,
         vocabularies,
@@ -88,6 +104,7 @@ def collect(
         token=token,
         limits=intake.Limits(body_mb << 20, spans_a_second, attributes, waiting_mb << 20, quiet_s),
         say=note,
+        forward=onward,
     )
     if not is_written:
         note("not everything could be written; it is taken in again at the next start")

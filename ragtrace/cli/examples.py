@@ -8,6 +8,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "collect": (
         "ragtrace collect traces.duckdb",
         "ragtrace collect traces.duckdb --host 0.0.0.0 --token-file token.txt --run hybrid-k50",
+        "ragtrace collect traces.duckdb --forward http://127.0.0.1:6006/v1/traces",
         "ragtrace collect traces.duckdb --file spans.jsonl --mapping ours.toml",
     ),
     "report": (
