@@ -22,6 +22,7 @@ __all__ = ["Commands", "app"]
 
 _MACHINE = {
     "OutOfMemoryException": "give DuckDB more with RAGTRACE_MEMORY_LIMIT, say 4GiB",
+    "CatalogException": "another version wrote this store: run `ragtrace merge` on it once, where it can be written",
     "IOException": "make room on the disk or free the file, then try again",
 }
 """DuckDB's errors that no change of a query helps against, and what does."""

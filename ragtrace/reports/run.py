@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -99,7 +101,7 @@ def _arrow(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[str, ob
         relation = connection.sql(sql, params=values) if values else connection.sql(sql)
         return relation.to_arrow_table()
     except duckdb.Error as error:
-        raise ReportError(f"DuckDB refuses {name}: {_sentence(error)}", sql=sql) from error
+        raise _refused(connection, name, error, sql) from error
 
 
 def _execute(
@@ -112,7 +114,7 @@ def _execute(
         description = cursor.description or []
         rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
     except duckdb.Error as error:
-        raise ReportError(f"DuckDB refuses {name}: {_sentence(error)}", sql=sql) from error
+        raise _refused(connection, name, error, sql) from error
     has_more = limit is not None and len(rows) > limit
     return Result(
         columns=tuple(column[0] for column in description),
@@ -120,6 +122,22 @@ def _execute(
         rows=rows[:limit] if has_more else rows,
         has_more=has_more,
     )
+
+
+def _refused(connection: duckdb.DuckDBPyConnection, name: str, error: Exception, sql: str) -> ReportError:
+    """What to do about an error of DuckDB: views of another version are replaced, not to be asked."""
+    import duckdb
+
+    said = f"DuckDB refuses {name}: {_sentence(error)}"
+    if isinstance(error, (duckdb.CatalogException, duckdb.BinderException)):
+        from ragtrace.store import views
+
+        with contextlib.suppress(duckdb.Error):  # no store at all: the error itself is all there is to say
+            if views.is_outdated(connection):
+                missing = re.search(r"name \"?([\w.]+)\"? does not exist", str(error))
+                what = f" has no {missing[1]} yet:" if missing else "'s views are those of another version:"
+                said = f"the store{what} run `ragtrace merge` on it once, where the file can be written ({said})"
+    return ReportError(said, sql=sql)
 
 
 def _sentence(error: Exception) -> str:

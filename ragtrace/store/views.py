@@ -31,6 +31,7 @@ __all__ = [
     "create",
     "definition",
     "install",
+    "is_outdated",
     "load",
     "order",
     "queries_folder",
@@ -116,21 +117,18 @@ def order(views: list[View]) -> list[View]:
 
 
 def install(connection: duckdb.DuckDBPyConnection, views: list[View] | None = None) -> bool:
-    """Create or replace all views and macros in one transaction when their text changed; true when it did.
+    """Create or replace all views and macros in one transaction when their text changed or one is gone; true when it did.
 
     The kept tables are empty then, and noted as stale.
     """
     views = load() if views is None else views
-    texts = [part for view in views for part in (view.name, *_tables(view), statement(view), view.text)]
-    digest = hashlib.blake2b("\0".join(texts).encode(), digest_size=16).hexdigest()
-    stored = connection.execute("select value from store_facts where name = ?", [_HASH_FACT]).fetchall()
-    if stored and stored[0][0] == digest:
+    if not _is_outdated(connection, views):
         return False
     connection.execute("begin")
     try:
         create(connection, views)
         connection.execute("delete from store_facts where name in (?, ?)", [_HASH_FACT, STALE_FACT])
-        connection.execute("insert into store_facts values (?, ?), (?, '1')", [_HASH_FACT, digest, STALE_FACT])
+        connection.execute("insert into store_facts values (?, ?), (?, '1')", [_HASH_FACT, _digest(views), STALE_FACT])
         connection.execute("commit")
     except BaseException:
         # A full disk has ended the transaction already; what filled it is the error to tell.
@@ -138,6 +136,30 @@ def install(connection: duckdb.DuckDBPyConnection, views: list[View] | None = No
             connection.execute("rollback")
         raise
     return True
+
+
+def is_outdated(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Has the file other views than this version installs, or lacks it some? The next writer installs them."""
+    return _is_outdated(connection, load())
+
+
+def _is_outdated(connection: duckdb.DuckDBPyConnection, views: list[View]) -> bool:
+    if _stored_digest(connection) != _digest(views):
+        return True
+    installed = {name for (name,) in connection.execute("select view_name from duckdb_views()").fetchall()}
+    return any(
+        not _MACRO.search(view.text) and view.kept != DURING_A_REFRESH and view.name not in installed for view in views
+    )
+
+
+def _stored_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
+    stored = connection.execute("select value from store_facts where name = ?", [_HASH_FACT]).fetchall()
+    return str(stored[0][0]) if stored else None
+
+
+def _digest(views: list[View]) -> str:
+    texts = [part for view in views for part in (view.name, *_tables(view), statement(view), view.text)]
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).hexdigest()
 
 
 def create(connection: duckdb.DuckDBPyConnection, views: list[View]) -> None:
