@@ -3,12 +3,14 @@
 -- grain:   one row per kind of gap and detail
 -- param:   run         varchar = null  a run's label, for gaps that belong to queries or their processes; null = every run
 -- column:  gap         varchar  dropped, set_aside, damaged_log, unread_log, missing_log, not_whole, interrupted,
---                               orphan_stages, detached_stages, capture_error
--- column:  detail      varchar  reason, log or database file, or stage name
+--                               orphan_stages, detached_stages, capture_error, void_probe
+-- column:  detail      varchar  reason, log or database file, stage name, or why probes are void
 -- column:  n           bigint   records, bytes, queries or stage runs concerned
--- column:  unit        varchar  what n counts: value, byte, query, candidate, document, label, file or stage run
+-- column:  unit        varchar  what n counts: value, byte, query, candidate, document, label, file, stage run or
+--                               probe
 -- column:  is_serious  boolean  true: rows are missing or damaged, and recall may be lower than it was
--- reads:   losses, ledger, queries, query_scope, stage_gaps, evidence
+-- reads:   losses, ledger, queries, query_scope, stage_gaps, evidence,
+--          probe_runs
 with
 
 dropped as (
@@ -107,6 +109,21 @@ of_stages as (
 
 ),
 
+void_probes as (
+
+    select
+        'void_probe' as gap,
+        probe_runs.void as detail,
+        count(*) as n,
+        'probe' as unit,
+        false as is_serious
+    from probe_runs
+    left join queries on probe_runs.query_id = queries.query_id
+    where probe_runs.void is not null and (cast($run as varchar) is null or queries.run = cast($run as varchar))
+    group by probe_runs.void
+
+),
+
 all_gaps as (
 
     select
@@ -156,6 +173,14 @@ all_gaps as (
         of_stages.unit,
         of_stages.is_serious
     from of_stages
+    union all
+    select
+        void_probes.gap,
+        void_probes.detail,
+        void_probes.n,
+        void_probes.unit,
+        void_probes.is_serious
+    from void_probes
 
 )
 

@@ -20,13 +20,6 @@ __all__ = ["probe"]
 
 _FAILED = 3
 
-_WHY_VOID = {
-    "index_version": "the index has another version now",
-    "answers_differ": "the same search now answers otherwise: the index has changed, or search= is not what was recorded",
-    "unknown_version": "nothing tells that the index is the same: register index_version=, or a search= that answers",
-    "failed": "the control question, whether the index is the same, failed as said above",
-}
-
 _WHY_SKIPPED = {
     "not_registered": "no retriever is registered under the stage's name",
     "query_not_captured": "what they were asked was not captured (capture_text), or redacted",
@@ -77,7 +70,7 @@ def probe(
 
 
 def _say(probed: Probed, store: Path) -> None:
-    from ragtrace.reports.words import counted
+    from ragtrace.reports.words import VOIDS, counted
 
     typer.echo(
         f"{probed.n_asked:,} of {counted(probed.n_targets, 'retrieve run')} that missed evidence "
@@ -90,7 +83,7 @@ def _say(probed: Probed, store: Path) -> None:
     for failure in _failures(probed):
         note(failure)
     for why, n in sorted(probed.void.items()):
-        note(f"{counted(n, 'answer')} {'counts' if n == 1 else 'count'} for nothing: {_WHY_VOID.get(why, why)}")
+        note(f"{counted(n, 'answer')} {'counts' if n == 1 else 'count'} for nothing: {VOIDS.get(why, why)}")
     for why, n in sorted(probed.skipped.items()):
         note(f"{n:,} {'was' if n == 1 else 'were'} not asked: {_WHY_SKIPPED.get(why, why)}")
     if probed.is_cut_short:

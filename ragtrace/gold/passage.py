@@ -113,6 +113,8 @@ def locate(
         return _ordered(found)
     n_texts = connection.execute(f"select count(*) from ({_NEWEST} {where})", {"doc_id": doc_id}).fetchall()[0][0]
     if not n_texts:
+        if doc_id is not None:
+            _must_be_known(connection, doc_id)
         raise GoldError(
             "no parsed text was captured to look for the quote: record the parse stage with capture_text=documents"
         )
@@ -133,6 +135,19 @@ def locate(
         if progress:
             progress("looking for the passage", n_done, n_texts)
     return _ordered(found) if found else _nearest(likely, quote)
+
+
+def _must_be_known(connection: duckdb.DuckDBPyConnection, doc_id: str) -> None:
+    """Raises: GoldError when no document of that id is recorded; `fields["nearest"]` holds the nearest ids."""
+    known = connection.execute(
+        "select doc_id from (select doc_id from parses union select doc_id from documents) where doc_id is not null"
+        " order by doc_id = $doc_id desc, jaro_winkler_similarity(lower(doc_id), lower($doc_id)) desc, doc_id limit 3",
+        {"doc_id": doc_id},
+    ).fetchall()
+    nearest = [name for (name,) in known]
+    if doc_id not in nearest:
+        offered = f"; nearest: {', '.join(map(repr, nearest))}" if nearest else ": none is"
+        raise GoldError(f"no document {doc_id!r} is recorded in this store{offered}", doc_id=doc_id, nearest=nearest)
 
 
 def _standing(doc_id: str, text_hash: str, is_newest: bool, text: str, quote: str) -> list[Passage]:

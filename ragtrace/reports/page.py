@@ -25,7 +25,7 @@ from ragtrace.reports import changes, page_details, pictures, pictures_changes, 
 from ragtrace.reports.drawing import Picture
 from ragtrace.reports.run import Result, run
 from ragtrace.reports.summary import Summary, summarise
-from ragtrace.reports.words import CAUSES, GAPS, counted
+from ragtrace.reports.words import CAUSES, counted, gap
 from ragtrace.version import __version__
 
 if TYPE_CHECKING:
@@ -237,8 +237,7 @@ def _left_out(row: Mapping[str, Any]) -> str:
 
 
 def _gap(row: Mapping[str, Any]) -> tuple[bool, str]:
-    detail = f": {row['detail']}" if row["detail"] else ""
-    return bool(row["is_serious"]), f"{counted(row['n'], row['unit'])} {GAPS.get(row['gap'], row['gap'])}{detail}"
+    return bool(row["is_serious"]), gap(row)
 
 
 def _tell(progress: Progress | None, n_done: int) -> None:

@@ -10,7 +10,7 @@ from ragtrace.reports import sentences
 from ragtrace.reports.render import table, visible, word
 from ragtrace.reports.run import Result
 from ragtrace.reports.summary import Summary
-from ragtrace.reports.words import CAUSES, GAPS, counted, line_name
+from ragtrace.reports.words import CAUSES, counted, gap, line_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -205,12 +205,9 @@ def _incomplete(incomplete: Result) -> Iterator[RenderableType]:
 
     rows = incomplete.records()
     for row in rows:
-        detail = f": {visible(row['detail'])}" if row["detail"] else ""
         style = "bold red" if row["is_serious"] else "yellow"
         mark = "Incomplete: " if row["is_serious"] else "Note: "
-        yield Text.assemble(
-            (mark, style), f"{counted(row['n'], row['unit'])} {GAPS.get(row['gap'], row['gap'])}{detail}"
-        )
+        yield Text.assemble((mark, style), visible(gap(row)))
     if any(row["is_serious"] for row in rows):
         yield Text("Rows are missing, so a loss above may be none; `ragtrace doctor` says more.", style="red")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["CAUSES", "GAPS", "SCOPES", "STATES", "counted", "line_name", "plural", "role"]
+__all__ = ["CAUSES", "GAPS", "SCOPES", "STATES", "VOIDS", "counted", "gap", "line_name", "plural", "role"]
 
 CAUSES = {
     "no_gold": "without a gold label",
@@ -36,8 +36,19 @@ GAPS = {
     "orphan_stages": "outside every query and document (carry the context into pools with rt.carry)",
     "detached_stages": "ended after their query",
     "capture_error": "not recorded in full",
+    "void_probe": "of a retriever counted for nothing",
 }
 """Gaps of `incomplete` in plain words."""
+
+VOIDS = {
+    "index_version": "the index has another version now",
+    "written_since": "the index was written to since",
+    "answers_differ": "the same search now answers otherwise: the index has changed, or search= is not what was recorded",
+    "unknown_version": "nothing tells that the index is the same: register index_version=, or a search= that answers",
+    "failed": "the control question, whether the index is the same, failed",
+    "unreadable": "what came back could not be read in full",
+}
+"""Why the answer of a probe is void, by probe_runs.void."""
 
 SCOPES = {
     "no_gold": 'no gold label belongs to this question; give the passage that has the answer with --quote "…"',
@@ -57,6 +68,12 @@ STATES = {
     "misaligned": "the label's quote does not stand at its offsets",
 }
 """Why a label is kept apart, by label_states.state."""
+
+
+def gap(row: Mapping[str, Any]) -> str:
+    """A row of `incomplete` in words."""
+    detail = VOIDS.get(row["detail"], row["detail"]) if row["gap"] == "void_probe" else row["detail"]
+    return f"{counted(row['n'], row['unit'])} {GAPS.get(row['gap'], row['gap'])}{f': {detail}' if detail else ''}"
 
 
 def counted(n: int, one: str) -> str:

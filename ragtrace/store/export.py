@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import duckdb
 
 from ragtrace import schema
 from ragtrace.errors import StoreError
 from ragtrace.store.tables import literal
+
+_ESCAPED = re.compile(r"\s|%[0-9A-Fa-f]{2}")
+"""What a name must not have to be written as it is: a blank, or what would be read as an escaped one."""
 
 __all__ = ["contexts", "parquet", "trec_qrels", "trec_run"]
 
@@ -41,6 +46,18 @@ with
 runs as (
     select query_id, stage_id, start_no from stages where name = $stage and probe is null and not coalesce(is_aside, false)
 ),
+asked as (
+    -- A question asked again within a run: two lists under one topic would be one to a TREC tool.
+    select
+        q.query_id, q.run, coalesce(s.question_id, q.question_id, cast(q.query_id as varchar)) as topic,
+        row_number() over (
+            partition by q.run, coalesce(s.question_id, q.question_id, cast(q.query_id as varchar))
+            order by q.started_at_ns desc, q.query_id desc
+        ) = 1 as is_newest
+    from queries as q
+    left join query_scope as s on s.query_id = q.query_id
+    where ($run is null or q.run = $run) and q.query_id in (select query_id from runs)
+),
 outputs as (
     select r.query_id, r.start_no, coalesce(l.same_as_list_id, l.list_id) as list_id
     from runs as r
@@ -56,11 +73,11 @@ found as (
     group by o.query_id, coalesce(i.chunk_id, 'item-' || i.item)
 )
 select
-    coalesce(q.question_id, cast(q.query_id as varchar)) as topic, f.chunk_id,
-    row_number() over (partition by f.query_id order by f.at, f.chunk_id) as place, q.run
+    a.topic, f.chunk_id,
+    row_number() over (partition by f.query_id order by f.at, f.chunk_id) as place, a.run
 from found as f
-join queries as q on q.query_id = f.query_id
-where $run is null or q.run = $run
+join asked as a on a.query_id = f.query_id
+where a.is_newest
 order by topic, f.query_id, place
 """
 
@@ -85,8 +102,10 @@ order by e.question_id, i.chunk_id
 def trec_run(connection: duckdb.DuckDBPyConnection, stage: str, path: str | Path, run: str | None = None) -> int:
     """Write the output of a stage as a TREC run (topic Q0 item rank score tag); the number of lines.
 
-    The topic is the question id, else the query id. The score is the negative rank: a recorded score may be a distance, and
-    TREC tools sort by score. Blanks in names become underscores.
+    The topic is the id of the labelled question, else the query id; of a question asked more than once in a run the
+    newest query stands. The score is the negative rank: a recorded score may be a distance, and
+    TREC tools sort by score. Blanks in names are written as in addresses (`a b` is `a%20b`), so that no two names
+    become one.
 
     Raises: StoreError when no stage of this name was recorded, or the file cannot be written.
     """
@@ -169,7 +188,11 @@ def _record(names: tuple[str, ...], row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _word(text: object) -> str:
-    return "_".join(str(text).split()) or "_"
+    """A name as one word: as it is where it can be, else with blanks and % as in addresses, which no two names share."""
+    said = str(text)
+    if _ESCAPED.search(said):
+        said = "".join(quote(char, safe="") if char.isspace() or char == "%" else char for char in said)
+    return said or "%00"
 
 
 def _write(path: str | Path, lines: Iterator[str]) -> int:

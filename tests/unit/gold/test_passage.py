@@ -59,6 +59,18 @@ def test_one_document_can_be_named(store: duckdb.DuckDBPyConnection, record: Rec
     assert [p.doc_id for p in passage.locate(store, QUOTE, doc_id="e")] == ["e"]
 
 
+def test_a_document_that_is_not_recorded_is_named_with_the_nearest(
+    store: duckdb.DuckDBPyConnection, record: Record
+) -> None:
+    record("handbook.txt", TEXT)
+    record("fees.txt", TEXT)
+    with pytest.raises(GoldError) as caught:
+        passage.locate(store, QUOTE, "handbok.txt")
+    assert caught.value.message == (
+        "no document 'handbok.txt' is recorded in this store; nearest: 'handbook.txt', 'fees.txt'"
+    )
+
+
 def test_without_any_captured_text_or_quote_it_says_what_to_do(
     store: duckdb.DuckDBPyConnection, record: Record
 ) -> None:

@@ -17,6 +17,8 @@ from ragtrace.gold import loading, placing
 from ragtrace.probes import Retriever
 from ragtrace.probes.faithful import is_faithful
 from ragtrace.probes.stored import Probed
+from ragtrace.reports import words
+from ragtrace.reports.run import run
 from ragtrace.store import database, merge
 from tests.traced import Traced
 
@@ -83,6 +85,7 @@ class Asked(NamedTuple):
     second: Probed
     late: Probed
     told: list[tuple[str, int, int]]
+    gaps: list[dict[str, Any]]
 
 
 def chunks(doc: str) -> list[rt.Chunk]:
@@ -182,7 +185,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
         ).fetchall()
         return Asked(
             before, records(connection), counted_before, counted(connection), set(runs), stages[0][0], first, second,
-            late, told,
+            late, told, run(connection, "incomplete").records(),
         )  # fmt: skip
 
 
@@ -218,6 +221,17 @@ def test_another_version_proves_nothing_and_is_not_asked(asked: Asked) -> None:
 def test_an_answer_of_another_state_of_the_index_or_none_is_void(asked: Asked, name: str, void: str) -> None:
     assert asked.after[name]["reason"] == "unprobed"
     assert {found for one, _, found in asked.voids if one == name} == {void}
+
+
+def test_the_report_says_how_many_probes_count_for_nothing(asked: Asked) -> None:
+    assert {why for _, _, why in asked.voids if why} == {
+        row["detail"] for row in asked.gaps if row["gap"] == "void_probe"
+    }
+    assert all(
+        words.gap(row).endswith(words.VOIDS[row["detail"]]) and not row["is_serious"]
+        for row in asked.gaps
+        if row["gap"] == "void_probe"
+    )
 
 
 def test_where_nothing_can_be_compared_nothing_is_asked(asked: Asked) -> None:

@@ -1,5 +1,6 @@
 """Headers of .sql files: what is read, what is refused, what is held against DuckDB."""
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -135,3 +136,9 @@ def test_parameters_from_a_command_line_get_their_type_and_defaults():
 def test_a_wrong_parameter_is_named(given, said):
     with pytest.raises(ParameterError, match=said):
         catalogue.bind(catalogue.parse(GOOD, PATH), given)
+
+
+def test_the_page_of_reports_names_every_one():
+    page = (Path(__file__).parents[3] / "docs/reports.md").read_text(encoding="utf-8")
+
+    assert sorted(set(catalogue.load("report")) - set(re.findall(r"[a-z_]+", page))) == []

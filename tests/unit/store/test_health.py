@@ -107,7 +107,24 @@ def test_a_stage_is_written_as_a_trec_run_by_rank(store: Path, tmp_path: Path) -
         assert export.trec_run(connection, "dense search", tmp_path / "run") == 2
         with pytest.raises(StoreError, match="there are: dense search, generate"):
             export.trec_run(connection, "nothing", tmp_path / "run2")
-    assert (tmp_path / "run").read_text() == "my_question Q0 a 1 -1 r\nmy_question Q0 b 2 -2 r\n"
+    assert (tmp_path / "run").read_text() == "my%20question Q0 a 1 -1 r\nmy%20question Q0 b 2 -2 r\n"
+
+
+def test_names_that_differ_in_blanks_only_stay_two_in_a_trec_run(store: Path, tmp_path: Path) -> None:
+    merged(store, [*_query("a b"), *_query("a_b"), *_query("a%20b")])
+    with database.connect(store, read_only=True) as connection:
+        export.trec_run(connection, "dense search", tmp_path / "run")
+    topics = {line.split()[0] for line in (tmp_path / "run").read_text().splitlines()}
+    assert topics == {"a%20b", "a_b", "a%2520b"}
+
+
+def test_of_a_question_asked_twice_in_a_run_the_newest_query_is_in_its_trec_run(store: Path, tmp_path: Path) -> None:
+    merged(store, [*_query("q", at_ns=BEGIN_NS), *_query("q", at_ns=BEGIN_NS + 1_000_000), *_query("q", "other")])
+    with database.connect(store, read_only=True) as connection:
+        export.trec_run(connection, "dense search", tmp_path / "run")
+    assert sorted((tmp_path / "run").read_text().splitlines()) == [
+        "q Q0 a 1 -1 other", "q Q0 a 1 -1 r", "q Q0 b 2 -2 other", "q Q0 b 2 -2 r",
+    ]  # fmt: skip
 
 
 def test_chunks_that_hold_evidence_are_the_qrels(store: Path, tmp_path: Path) -> None:
