@@ -11,6 +11,7 @@
 -- column:  between_first       varchar  the last place where it surely was
 -- column:  between_last        varchar  the last place where it may have been
 -- column:  stage               varchar  the stage run this row speaks of
+-- column:  mode                varchar  how that stage searches: ann, exact, lexical, sql; null when not declared
 -- column:  reason              varchar  docs/reasons.md; unprobed without proof; null unless lost
 -- column:  proof               varchar  class of proof: record, declared or probe; null for unprobed
 -- column:  probe               varchar  the probe that proves it; unprobed: the one that would, null where none can
@@ -120,6 +121,7 @@ select
     verdicts.between_first as between_first,
     verdicts.between_last as between_last,
     proofs.stage as stage,
+    stages.mode as mode,
     proofs.reason as reason,
     proofs.proof as proof,
     proofs.probe as probe,

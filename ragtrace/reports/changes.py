@@ -9,7 +9,7 @@ from ragtrace.reports.run import Result
 from ragtrace.reports.words import counted, plural
 from ragtrace.whatif.advising import Advice
 from ragtrace.whatif.door import Curve, Examined
-from ragtrace.whatif.examining import PASSES, Point
+from ragtrace.whatif.examining import PASSES, UNCHECKED, Point
 from ragtrace.whatif.replay import Change
 
 __all__ = ["CHANGES", "as_json", "blocks", "no_advice", "no_changes", "number", "sentence", "what", "what_to_change"]
@@ -187,7 +187,7 @@ def _more(then: float | None, now: float | None) -> float | None:
 def _promise(point: Point) -> str:
     if point.promise == PASSES and point.passes_to is not None:
         return f"passes as far as {point.passes_to[1]}"
-    return point.promise
+    return f"{point.promise}: {point.why}" if point.promise == UNCHECKED and point.why else point.promise
 
 
 def sentence(examined: Examined, advice: Advice) -> str:
@@ -238,6 +238,8 @@ def _words(change: Change, axis: Any) -> str:
         return f"ask for {value}{before}" if change.label[0] == "retrieve" else f"let {value}{before} go on"
     if change.parameter == "budget_tokens":
         return f"a budget of {value}{before} tokens"
+    if change.parameter == "weight" and change.value == 0:
+        return f"leave {axis.which_name or f'list {change.which + 1}'} out (weight 0{before})"
     if change.parameter == "weight":
         return f"weight {value}{before} for {axis.which_name or f'list {change.which + 1}'}"
     return f"{change.parameter} {value}{before}"

@@ -75,11 +75,19 @@ def lines(explained: Sequence[Explained]) -> Result:
 def told(reasons: Sequence[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     """The rows of `why_reasons` of one piece of evidence worth telling, each behind its sentence, in their order.
 
-    Two retrievers that missed it, with nothing proved of either: one sentence is enough. A label that is kept apart
-    has none.
+    Two retrievers that missed it, with nothing proved of either: one sentence is enough, in the row of the first under
+    both names. A label that is kept apart has none.
     """
-    first = {sentences.verdict(row): row for row in reversed(reasons) if row["verdict"] not in STATES}
-    return list(reversed(first.items()))
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for row in reasons:
+        if row["verdict"] not in STATES:
+            alike.setdefault(sentences.verdict(row), []).append(row)
+    return [(said, _as_one(rows)) for said, rows in alike.items()]
+
+
+def _as_one(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    names = dict.fromkeys(row["stage"] for row in rows if row["stage"] is not None)
+    return rows[0] if len(names) < 2 else {**rows[0], "stage": " and ".join(names)}
 
 
 def _offered(row: dict[str, Any]) -> str:

@@ -98,7 +98,12 @@ def change(row: Row) -> str:
     if row["reason"] in ("reranked_out", "fused_out", "below_k") and row["rank_after"] is not None:
         goes_on = row["n_out"] if row["n_out"] is not None and row["proof"] != "probe" else row["k"]
         if goes_on is not None and goes_on < row["rank_after"]:
-            return f"Nearest change: {stage} lets {row['rank_after']} through instead of {goes_on}."
+            if row["reason"] != "below_k":
+                return f"Nearest change: {stage} lets {row['rank_after']} through instead of {goes_on}."
+            asks = f"Nearest change: {stage} asks for {row['rank_after']} instead of {goes_on}"
+            if row["proof"] == "probe" and row["probe"] == "exact" and row["mode"] not in _SURE_MODES:
+                return f"{asks}, as far as its approximate search then returns what exact search ranks there."
+            return f"{asks}."
     if row["reason"] == "below_threshold" and row["score"] is not None:
         return (
             f"Nearest change: a threshold of {_number(row['score'])} in {stage} instead of {_number(row['threshold'])}."
@@ -236,6 +241,9 @@ _BY_PROBE = {
     "by_id": "its id",
 }
 """How each probe asks, as it is said after `by`."""
+
+_SURE_MODES = ("exact", "lexical", "sql")
+"""Searches that return what they rank: a deeper one has what stands there."""
 
 _BY_STAGE = {"reranked_out": "reranker", "fused_out": "fusion"}
 """Who gave the rank, by the reason."""

@@ -160,6 +160,15 @@ def test_what_a_rewrite_dropped_is_named_by_its_weight(question, query, said):
         (row(reason="below_threshold", stage="min", score=0.41, threshold=0.5),
          "Nearest change: a threshold of 0.41 in min instead of 0.5."),
         (row(reason="unprobed"), ""),
+        (row(reason="below_k", stage="dense", rank_after=83, k=50, n_out=50),
+         "Nearest change: dense asks for 83 instead of 50."),
+        (row(reason="below_k", stage="dense", rank_after=83, k=50, proof="probe", probe="deeper", mode="ann"),
+         "Nearest change: dense asks for 83 instead of 50."),
+        (row(reason="below_k", stage="dense", rank_after=83, k=50, proof="probe", probe="exact", mode="lexical"),
+         "Nearest change: dense asks for 83 instead of 50."),
+        (row(reason="below_k", stage="dense", rank_after=83, k=50, proof="probe", probe="exact", mode="ann"),
+         "Nearest change: dense asks for 83 instead of 50, as far as its approximate search then returns what exact "
+         "search ranks there."),
     ],
 )  # fmt: skip
 def test_a_change_is_named_only_where_the_record_proves_it(given, said):

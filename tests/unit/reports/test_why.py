@@ -77,6 +77,17 @@ def test_what_is_said_of_retrievers_follows_the_flow_and_names_the_place_once(li
     assert told.index("dense: ") < told.index("bm25: ")
 
 
+def test_retrievers_of_which_the_same_is_said_stand_in_one_line_by_name():
+    names = ("verdict", "lost_kind", "lost_stage", "lost_at", "stage", "reason", "probe", "detail")
+    missed = ("lost", "retrieve", "a or b or c", "in")
+    rows = [
+        dict(zip(names, (*missed, stage, "unprobed", probe, None), strict=True))
+        for stage, probe in (("a", "exact"), ("b", "deeper"), ("c", "deeper"))
+    ]
+
+    assert [row["stage"] for _, row in question.told(rows)] == ["a", "b and c"]
+
+
 def test_long_lines_hang_below_their_first_letter(traced: Traced):
     _asked("dense")
     traced.judge([LABEL])
