@@ -1,6 +1,7 @@
 """A Phoenix server on loopback: how many candidates a second it takes in, until its database holds them.
 
-Prints one JSON object: candidates a second, bytes a candidate, version. Bounded: at most three minutes to start and one to take in.
+`phoenix_server.py FILE SPANS CANDIDATES`: requests made beforehand, and what is in all of them. Prints one JSON object:
+candidates a second, bytes a candidate, version. Bounded: at most three minutes to start and two to take in.
 """
 
 import json
@@ -14,13 +15,9 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from measuring import candidate_json
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.trace import SpanLimits, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from sending import send, unpack
 
-N_CANDIDATES = 100
-WAIT_S = 60
+WAIT_S = 120
 START_S = 180
 
 
@@ -55,8 +52,9 @@ def is_listening(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def main(n_requests):
-    """Start the server, send it retriever spans, and wait until all are stored."""
+def main(path, n_wanted, n_candidates):
+    """Start the server, send it the spans, and wait until all are stored."""
+    bodies = unpack(Path(path).read_bytes())
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), free_port()
         environment = {
@@ -69,33 +67,16 @@ def main(n_requests):
         )  # fmt: skip
         try:
             wait_for(lambda: is_listening(port), START_S)
-            provider = TracerProvider(span_limits=SpanLimits(max_span_attributes=10_000))
-            provider.add_span_processor(
-                BatchSpanProcessor(
-                    OTLPSpanExporter(f"http://127.0.0.1:{port}/v1/traces", timeout=30), max_export_batch_size=64
-                )
-            )
-            tracer = provider.get_tracer("retriever")
-            candidates = json.loads(candidate_json(N_CANDIDATES))
-            attributes = {"openinference.span.kind": "RETRIEVER"}
-            for number, item in enumerate(candidates):
-                attributes[f"retrieval.documents.{number}.document.id"] = item["id"]
-                attributes[f"retrieval.documents.{number}.document.score"] = item["score"]
             began = time.monotonic()
-            for _ in range(n_requests):
-                with tracer.start_as_current_span("retrieve", attributes=attributes):
-                    pass
-            provider.force_flush(WAIT_S * 1000)
-            wait_for(lambda: n_spans(folder) >= n_requests)
+            send(f"http://127.0.0.1:{port}/v1/traces", bodies)
+            wait_for(lambda: n_spans(folder) >= n_wanted)
             taken_s = time.monotonic() - began
             size = sum(path.stat().st_size for path in folder.glob("phoenix.db*"))
-            n = n_requests * N_CANDIDATES
-            print(
-                json.dumps({"per_s": n / taken_s, "bytes": size / n, "version": version("arize-phoenix")}), flush=True
-            )
+            found = {"per_s": n_candidates / taken_s, "bytes": size / n_candidates, "version": version("arize-phoenix")}
+            print(json.dumps(found), flush=True)
         finally:
             server.terminate()
             server.wait(timeout=20)
 
 
-main(int(sys.argv[1]))
+main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ragtrace.integrations.otel.spans import Span
 
-__all__ = ["Items", "first", "items_at", "prompt_text", "question_text", "value_at"]
+__all__ = ["Items", "decoded", "first", "has_prefix", "items_at", "prompt_text", "question_text", "value_at"]
 
 _DEEPEST = 6
 """Messages in parts in messages: what is deeper is data, not a conversation."""
@@ -31,6 +31,20 @@ class Items(NamedTuple):
     """In the order of their numbers; a row of which everything is missing is {}."""
     is_complete: bool
     """False: a number is missing, or something of the list may have been dropped."""
+
+
+_joined: tuple[Mapping[str, Any], str] = ({}, "")
+"""The attributes that were looked at last, and their names as one text: a rule after the other asks the same span."""
+
+
+def has_prefix(span: Span, prefix: str) -> bool:
+    """Whether the name of some attribute begins so."""
+    global _joined  # noqa: PLW0603  # replaced as a whole: threads only make it anew
+    attributes, names = _joined
+    if attributes is not span.attributes:
+        names = "\0" + "\0".join(span.attributes)
+        _joined = span.attributes, names
+    return f"\0{prefix}" in names
 
 
 def first(span: Span, paths: Sequence[str]) -> Any:
@@ -49,7 +63,7 @@ def value_at(span: Span, path: str) -> Any:
         return None if items is None else items.rows
     name, _, inside = path.partition("|")
     value = span.attributes.get(name)
-    if value is None and name.endswith(".*"):
+    if value is None and name.endswith(".*") and has_prefix(span, name[:-1]):
         value = {
             key[len(name) - 1 :]: found for key, found in span.attributes.items() if key.startswith(name[:-1])
         } or None
@@ -113,36 +127,60 @@ def _events(span: Span, path: str) -> Items | None:
     return Items(rows, not span.n_dropped_events)
 
 
+_MOST_KEYS = 50_000
+_LONGEST_NUMBER = 19
+_NO_PLACE = (-1, "")
+
+
+class _Keys(dict[str, tuple[int, str]]):
+    """Attribute name -> the number in it and what stands behind, for one path: the same names come with every span."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.before, _, self._after = path.partition("{i}")
+
+    def __missing__(self, key: str) -> tuple[int, str]:
+        found = _NO_PLACE
+        if key.startswith(self.before):
+            at = key.find(self._after, len(self.before) + 1)
+            number = key[len(self.before) : at]
+            if at > 0 and number.isdecimal() and len(number) < _LONGEST_NUMBER:
+                found = int(number), key[at + len(self._after) :]
+        if len(self) >= _MOST_KEYS:
+            self.clear()
+        self[key] = found
+        return found
+
+
 @lru_cache(maxsize=256)
-def _parts(path: str) -> tuple[str, str]:
-    before, _, after = path.partition("{i}")
-    return before, after
+def _keys_of(path: str) -> _Keys:
+    return _Keys(path)
 
 
 def _numbered(span: Span, path: str) -> Items | None:
-    before, after = _parts(path)
-    n_before, n_after = len(before), len(after)
-    rows: dict[str, dict[str, Any]] = {}
-    get = rows.get
-    for key, value in span.attributes.items():
-        if key.startswith(before):
-            at = key.find(after, n_before + 1)
-            if at > 0:
-                number = key[n_before:at]
-                row = get(number)
-                if row is None:
-                    row = rows[number] = {}
-                row[key[at + n_after :]] = value
-    numbered = {int(number): row for number, row in rows.items() if number.isdecimal()}
-    if not numbered:
+    keys = _keys_of(path)
+    if not has_prefix(span, keys.before):
         return None
-    n = max(numbered) + 1
-    if n == len(numbered):
-        # They were written in order by nearly everybody.
-        return Items([numbered[number] for number in range(n)], not span.n_dropped_attributes)
+    rows: dict[int, dict[str, Any]] = {}
+    row: dict[str, Any] = {}
+    current = -1
+    for key, value in span.attributes.items():
+        number, name = keys[key]
+        if number != current:
+            if number < 0:
+                continue
+            # What belongs to one item stands together, as nearly everybody writes it.
+            row = rows.setdefault(number, {})
+            current = number
+        row[name] = value
+    if not rows:
+        return None
+    n = max(rows) + 1
+    if n == len(rows):
+        return Items([rows[number] for number in range(n)], not span.n_dropped_attributes)
     if n > _MOST_ITEMS:
         return Items([], False)
-    return Items([numbered.get(number, {}) for number in range(n)], False)
+    return Items([rows.get(number, {}) for number in range(n)], False)
 
 
 # ------------------------------------------------------------------ texts

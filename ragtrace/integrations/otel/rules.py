@@ -5,40 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from ragtrace.integrations.otel.reading import Items, decoded, first, items_at, prompt_text, question_text, value_at
+from ragtrace.integrations.otel.listing import List, listed, number, whole
+from ragtrace.integrations.otel.reading import Items, decoded, first, has_prefix, prompt_text, question_text, value_at
 from ragtrace.integrations.otel.spans import Span
 
 __all__ = ["List", "Rule", "Said", "Vocabulary", "said"]
 
 Paths = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class List:
-    """Where a list of candidates stands in a span."""
-
-    paths: Paths
-    """Of its whole form first: what is incomplete here is looked for at the next."""
-    item: Mapping[str, str] = field(default_factory=dict)
-    """Key of an item -> the name it is read by (`id`, `score`, `text`, `metadata`, `doc_id`, `start`, `end`)."""
-    scores: Paths = ()
-    """A list beside it, one score an item."""
-    declared: Paths = ()
-    """How long the list is said to be."""
-    number: str = ""
-    """The key of an item that is its place in the stage's input, where it has no id of its own."""
-    are_texts: bool = False
-    """Whether the items may be bare texts; else those are somebody's way to print an object, and not read."""
-    own: frozenset[str] = frozenset()
-    """The keys that are an item's own, where those of its metadata stand among them."""
-    pattern: str = ""
-    """What an item's text says instead of keys, as named groups."""
-    only: Mapping[str, str] = field(default_factory=dict)
-    """The items that have these values."""
-    batch: Paths = ()
-    """How many questions the list answers: of more than one, whose an item is cannot be told."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +63,34 @@ class Vocabulary:
     settles: bool = False
     """Whether it says of every span of its own what it is: those it calls no stage are none in later vocabularies."""
 
+    @cached_property
+    def _looked_at(self) -> tuple[frozenset[str], tuple[str, ...]] | None:
+        """Attributes, and how attributes begin, without which it says nothing; None when it may without any."""
+        names: set[str] = set()
+        prefixes: set[str] = set()
+        for rule in self.rules:
+            if not rule.when:
+                return None
+            for name in rule.when:
+                (prefixes if name.endswith(".") else names).add(name)
+        for path in (*self.session, *self.question_id, *self.run):
+            if path.startswith("event:"):
+                return None
+            before, is_list, _ = path.partition("{i}")
+            name = path.partition("|")[0]
+            if is_list or name.endswith(".*"):
+                prefixes.add(before if is_list else name[:-1])
+            names.add(name)
+        return frozenset(names), tuple(prefixes)
+
+    def may_read(self, span: Span) -> bool:
+        """False when nothing that it looks at is in the span."""
+        looked_at = self._looked_at
+        if looked_at is None:
+            return True
+        names, prefixes = looked_at
+        return not span.attributes.keys().isdisjoint(names) or any(has_prefix(span, prefix) for prefix in prefixes)
+
 
 class Said(NamedTuple):
     """What a span says. None: nothing of it."""
@@ -130,6 +134,8 @@ def said(span: Span, vocabularies: Sequence[Vocabulary]) -> Said | None:
 
 
 def _said(span: Span, vocabulary: Vocabulary) -> Said | None:
+    if not vocabulary.may_read(span):
+        return None
     question_id = _text(first(span, vocabulary.question_id))
     session = _text(first(span, vocabulary.session))
     run = _text(first(span, vocabulary.run))
@@ -138,8 +144,8 @@ def _said(span: Span, vocabulary: Vocabulary) -> Said | None:
         if question_id is None and session is None and run is None:
             return None
         return Said("", question_id=question_id, session=session, run=run)
-    given = _listed(span, rule.input, None)
-    output = _listed(span, rule.output, None if given is None else given[0].rows)
+    given = listed(span, rule.input, None)
+    output = listed(span, rule.output, None if given is None else given[0].rows)
     prompt = next((text for path in rule.prompt if (text := _prompt(span, path)) is not None), None)
     query = first(span, rule.query)
     asked = first(span, rule.question)
@@ -160,8 +166,8 @@ def _said(span: Span, vocabulary: Vocabulary) -> Said | None:
         mode=rule.mode,
         score_kind=rule.score_kind,
         is_higher_better=rule.is_higher_better,
-        k=_whole(first(span, rule.k)),
-        threshold=_number(first(span, rule.threshold)),
+        k=whole(first(span, rule.k)),
+        threshold=number(first(span, rule.threshold)),
         index_name=_text(first(span, rule.index)),
         filter=decoded(filters),
         model=_text(first(span, rule.model)),
@@ -185,7 +191,7 @@ def _has_one(wanted: Mapping[str, Sequence[str]], span: Span) -> bool:
     attributes = span.attributes
     for name, values in wanted.items():
         if name.endswith("."):
-            if any(key.startswith(name) for key in attributes):
+            if has_prefix(span, name):
                 return True
         elif name in attributes:
             value = attributes[name]
@@ -198,90 +204,7 @@ def _is_one(value: str, values: Sequence[str]) -> bool:
     return value in values or any(known[0] == "*" and value.endswith(known[1:]) for known in values)
 
 
-# ------------------------------------------------------------------ lists
-
-
-def _listed(span: Span, where: List | None, given: list[Any] | None) -> tuple[Items, int | None] | None:
-    """A list and how long it is said to be; None when nothing of it is there."""
-    if where is None:
-        return None
-    best: Items | None = None
-    for path in where.paths:
-        items = items_at(span, path)
-        if items is None or not (where.are_texts or all(map(_is_item, items.rows))):
-            continue
-        if best is None or items.is_complete or len(items.rows) > len(best.rows):
-            best = items
-        if best.is_complete:
-            break
-    if best is None:
-        return None
-    scores = decoded(first(span, where.scores))
-    if best.rows and all(type(item) is list for item in best.rows):
-        return Items([[_row(item, where) for item in inner] for inner in best.rows], best.is_complete), None
-    rows = [_row(item, where) for item in best.rows]
-    if where.only:
-        rows = [row for row in rows if all(row.get(key) == value for key, value in where.only.items())]
-    for row in rows:
-        row.pop("role", None)  # with one, a passage would look like a chat message
-    if isinstance(scores, list) and len(scores) == len(rows):
-        for row, score in zip(rows, scores, strict=True):
-            row["score"] = _number(score)
-    if where.number and given is not None:
-        rows = [_picked(row, where.number, given) for row in rows]
-    declared = _whole(first(span, where.declared))
-    is_complete = best.is_complete and (declared is None or declared <= len(rows))
-    return Items(rows, is_complete and (_whole(first(span, where.batch)) or 1) <= 1), declared
-
-
-def _is_item(item: Any) -> bool:
-    return isinstance(item, (Mapping, list)) or (isinstance(item, str) and item[:1] == "{")
-
-
-def _row(item: Any, where: List) -> dict[str, Any]:
-    """An item with its keys by the names they are read by, and its metadata as a mapping."""
-    names = where.item
-    if isinstance(item, str):
-        inner = decoded(item)
-        item = inner if isinstance(inner, Mapping) else {"text": item}
-    if not isinstance(item, Mapping):
-        return {}
-    if isinstance(item.get("kwargs"), Mapping) and "lc" in item:
-        item = item["kwargs"]  # LangChain's own way to write an object
-    row: dict[str, Any] = {}
-    for key, value in item.items():
-        name = names.get(key, key)
-        if name == "metadata" and type(value) is str:
-            value = decoded(value)
-        elif name in ("score", "distance") and type(value) is str:
-            value = _number(value)
-        if value is not None:
-            row[name] = value
-    if flat := [key for key in row if key.startswith("metadata.")]:
-        inner = {key[9:]: row.pop(key) for key in flat}  # Phoenix takes metadata apart
-        row["metadata"] = {**row["metadata"], **inner} if isinstance(row.get("metadata"), Mapping) else inner
-    for path, name in names.items():
-        if "." in path:
-            outer, _, key = path.partition(".")
-            value = row.get(outer)
-            if isinstance(value, Mapping) and value.get(key) is not None:
-                row.setdefault(name, value[key])
-    if where.own:
-        return {
-            **{key: value for key, value in row.items() if key in where.own},
-            "metadata": {key: value for key, value in row.items() if key not in where.own},
-        }
-    if where.pattern:
-        said = re.search(where.pattern, str(row.get("content") or row.get("text") or ""))
-        return {key: _number(value) for key, value in said.groupdict().items()} if said else {}
-    return row
-
-
-def _picked(row: dict[str, Any], number: str, given: list[Any]) -> dict[str, Any]:
-    at = _whole(row.get(number))
-    if at is not None and 0 <= at < len(given) and "id" not in row:
-        return {**given[at], **{key: value for key, value in row.items() if key != number}}
-    return row
+# ------------------------------------------------------------------ prompts
 
 
 def _prompt(span: Span, path: str) -> str | None:
@@ -317,7 +240,7 @@ def _joined(one: Said, other: Said) -> Said:
         filled["input"] = _joined_items(one.input, other.input)
         filled["vocabularies"] = one.vocabularies + other.vocabularies
         for name in ("n_output_declared", "n_input_declared"):
-            numbers = [number for said in (one, other) if (number := getattr(said, name)) is not None]
+            numbers = [length for said in (one, other) if (length := getattr(said, name)) is not None]
             filled[name] = max(numbers, default=None)
     return one._replace(**filled)
 
@@ -354,18 +277,3 @@ def _text(value: Any) -> str | None:
     if isinstance(value, str):
         return value or None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return int(number) if number is not None and number == int(number) else None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if abs(number) < 1e300 else None
