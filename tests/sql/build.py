@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from ragtrace import schema
-from ragtrace.store import tables, views
+from ragtrace.store import kept, tables, views
 
 __all__ = ["Query", "Run", "Store"]
 
@@ -45,7 +45,7 @@ class Run:
 
 
 class Store:
-    """An in-memory store with all tables and views, each view computed at every read."""
+    """An in-memory store with all tables and views; the kept ones are computed anew when a row was added since."""
 
     def __init__(self, min_coverage: float = 1.0, clock_skew_ms: float = 1000.0) -> None:
         self.connection = duckdb.connect(config={"python_enable_replacements": "false"})
@@ -55,6 +55,7 @@ class Store:
         self.insert("settings", name="min_coverage", value=min_coverage)
         self.insert("settings", name="clock_skew_ms", value=clock_skew_ms)
         self._last_id = 100
+        self._is_judged = False
         self.items: dict[str, int] = {}
         self.texts: dict[tuple[str, str], str] = {}
         self.evidences: list[dict[str, Any]] = []
@@ -75,10 +76,14 @@ class Store:
         names = ", ".join(f'"{name}"' for name in values)
         marks = ", ".join("?" for _ in values)
         stored = tables.stored_in(table)[-1]
+        self._is_judged = False
         self.connection.execute(f"insert into {stored} ({names}) values ({marks})", list(values.values()))
 
     def rows(self, view: str, *columns: str, where: str = "true") -> list[Any]:
         """Rows of a view in order of the columns; bare values when one column is asked for."""
+        if not self._is_judged:
+            kept.stand_in(self.connection)
+            self._is_judged = True
         names = ", ".join(columns)
         found = self.connection.execute(f"select {names} from {view} where {where} order by all").fetchall()
         return [row[0] for row in found] if len(columns) == 1 else found

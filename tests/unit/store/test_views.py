@@ -4,7 +4,7 @@ import duckdb
 
 from ragtrace.store import tables, views
 
-NOT_KEPT = [view._replace(kept=None) for view in views.load()]
+VIEWS = views.load()
 
 
 def installed(is_at_once: bool) -> list[tuple[str, str, str]]:
@@ -13,9 +13,12 @@ def installed(is_at_once: bool) -> list[tuple[str, str, str]]:
         for statement in tables.create_statements():
             connection.execute(statement)
         if is_at_once:
-            views.create(connection, NOT_KEPT)
+            views.create(connection, VIEWS)
         else:
-            for view in NOT_KEPT:
+            connection.execute("create schema kept")
+            for view in VIEWS:
+                for statement in views._tables(view):
+                    connection.execute(statement)
                 connection.execute(views.statement(view))
         assert connection.execute("select table_name from duckdb_tables() where temporary").fetchall() == []
         return connection.execute(
