@@ -1,9 +1,9 @@
-"""Hold PDF parsers against a gold file: how much of the labelled text does each of them put out?
+"""Hold parsers against a gold file: how much of the labelled text does each of them put out?
 
-    python compare.py --pdfs FOLDER --gold questions.jsonl --store parsers.duckdb --table survival.csv
+    python compare.py --files FOLDER --gold questions.jsonl --store parsers.duckdb --table survival.csv
 
-Every PDF is parsed by every parser that is installed, as a recorded parse stage of its own; the labels are then looked
-for in each text. The table is the report `parse_survival`; afterwards the store answers further questions.
+Every file is parsed by every parser for its kind that is installed, as a recorded parse stage of its own; the labels are
+then looked for in each text. The table is the report `parse_survival`; afterwards the store answers further questions.
 """
 
 from __future__ import annotations
@@ -56,22 +56,61 @@ def by_pdfplumber(path: Path) -> list[str]:
         return [page.extract_text() for page in document.pages]
 
 
-PARSERS: dict[str, tuple[str, Parser]] = {
-    "pypdf": ("pypdf", by_pypdf),
-    "pdfminer.six": ("pdfminer", by_pdfminer),
-    "pypdfium2": ("pypdfium2", by_pypdfium2),
-    "pdfplumber": ("pdfplumber", by_pdfplumber),
+def by_pymupdf(path: Path) -> list[str]:
+    """By blocks, in the order of the page."""
+    pymupdf = import_module("pymupdf")  # by name: another licence than the others', so it is nobody's dependency here
+    with pymupdf.open(path) as document:
+        return [page.get_text() for page in document]
+
+
+def as_utf_8(path: Path) -> list[str]:
+    """As most loaders read a text: what is no UTF-8 becomes U+FFFD."""
+    return [path.read_bytes().decode("utf-8", "replace")]
+
+
+def by_charset_normalizer(path: Path) -> list[str]:
+    """In the encoding that the bytes look like."""
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(path.read_bytes()).best()
+    if best is None:
+        raise ValueError("in no encoding that is known")
+    return [str(best)]
+
+
+def by_beautifulsoup(path: Path) -> list[str]:
+    """The text between the tags, in the encoding that the file declares or looks like."""
+    from bs4 import BeautifulSoup
+
+    return [BeautifulSoup(path.read_bytes(), "html.parser").get_text()]
+
+
+PDF = frozenset((".pdf",))
+HTML = frozenset((".html", ".htm"))
+TEXT = HTML | {".xml", ".csv", ".srt", ".txt", ".md"}
+
+PARSERS: dict[str, tuple[str, Parser, frozenset[str]]] = {
+    "pypdf": ("pypdf", by_pypdf, PDF),
+    "pdfminer.six": ("pdfminer", by_pdfminer, PDF),
+    "pypdfium2": ("pypdfium2", by_pypdfium2, PDF),
+    "pdfplumber": ("pdfplumber", by_pdfplumber, PDF),
+    "pymupdf": ("pymupdf", by_pymupdf, PDF),
+    "utf-8": ("codecs", as_utf_8, TEXT),
+    "charset-normalizer": ("charset_normalizer", by_charset_normalizer, TEXT),
+    "beautifulsoup4": ("bs4", by_beautifulsoup, HTML),
 }
-"""The module to import, and how to call it, by the name of the distribution."""
+"""The module to import, how to call it, and which files it reads, by the name of the distribution."""
 
 
-def installed(asked: Sequence[str] | None) -> dict[str, Parser]:
-    """The parsers asked for, all when none is, that can be imported; what cannot is told on stderr."""
+def installed(asked: Sequence[str] | None, suffixes: set[str]) -> dict[str, Parser]:
+    """The parsers for these files asked for, all when none is, that can be imported; what cannot is told on stderr."""
     from importlib.util import find_spec
 
     found = {}
     for name in asked or PARSERS:
-        module, parser = PARSERS[name]
+        module, parser, reads = PARSERS[name]
+        if reads.isdisjoint(suffixes):
+            continue
         if find_spec(module) is None:
             print(f"{name} is not installed and left out: pip install {name}", file=sys.stderr)
         else:
@@ -79,11 +118,13 @@ def installed(asked: Sequence[str] | None) -> dict[str, Parser]:
     return found
 
 
-def parse_all(pdfs: Sequence[Path], parsers: dict[str, Parser]) -> None:
+def parse_all(files: Sequence[Path], parsers: dict[str, Parser]) -> None:
     """Every file by every parser; a parser that fails on a file is recorded as failed and the next one goes on."""
-    for number, path in enumerate(pdfs, 1):
+    for number, path in enumerate(files, 1):
         for name, parser in parsers.items():
-            print(f"\r{number}/{len(pdfs)} {path.name} by {name:<20}", end="", file=sys.stderr)
+            if path.suffix.lower() not in PARSERS[name][2]:
+                continue
+            print(f"\r{number}/{len(files)} {path.name} by {name:<20}", end="", file=sys.stderr)
             try:
                 with rt.document(path.stem), rt.parse(name=name) as stage:
                     stage.output("\f".join(parser(path)))
@@ -112,9 +153,12 @@ def labels(gold: Path, names: set[str]) -> list[dict[str, object]]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Parse, look, print the table; 2 when there is nothing to compare."""
-    options = argparse.ArgumentParser(description="Hold PDF parsers against a gold file.")
+    options = argparse.ArgumentParser(description="Hold parsers against a gold file.")
     options.add_argument(
-        "--pdfs", type=Path, required=True, help="folder of PDFs; a file's name without .pdf is its doc_id"
+        "--files",
+        type=Path,
+        required=True,
+        help="folder of PDFs, HTML, XML, CSV and texts; a file's name without its last suffix is its doc_id",
     )
     options.add_argument(
         "--gold", type=Path, help="gold file with quotes; without one only the texts' lengths are shown"
@@ -125,20 +169,24 @@ def main(words: Sequence[str] | None = None) -> int:
     options.add_argument("--document", action="append", help="only this doc_id; may be repeated")
     options.add_argument("--passages", action="store_true", help="show what stands where a passage is garbled")
     given = options.parse_args(words)
-    parsers = installed(given.parser)
-    pdfs = [path for path in sorted(given.pdfs.glob("*.pdf")) if not given.document or path.stem in given.document]
-    if not pdfs or not parsers:
-        print(f"nothing to compare: {len(pdfs)} PDFs, {len(parsers)} parsers", file=sys.stderr)
+    files = [
+        path
+        for path in sorted(given.files.iterdir())
+        if path.suffix.lower() in PDF | TEXT and (not given.document or path.stem in given.document)
+    ]
+    parsers = installed(given.parser, {path.suffix.lower() for path in files})
+    if not files or not parsers:
+        print(f"nothing to compare: {len(files)} files, {len(parsers)} parsers", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         store = given.store or Path(folder) / "parsers.duckdb"
         rt.configure(store, run="compare parsers", merge="off")
-        parse_all(pdfs, parsers)
+        parse_all(files, parsers)
         rt.shutdown(60)
         merge.merge(store)
         with database.connect(store) as connection:
             if given.gold:
-                loading.load_rows(connection, labels(given.gold, {path.stem for path in pdfs}))
+                loading.load_rows(connection, labels(given.gold, {path.stem for path in files}))
             placing.place(connection)
             table = run.run(connection, "parse_survival")
             lengths = run.select(
