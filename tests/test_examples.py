@@ -164,7 +164,7 @@ def evaluate(store: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 class TestOfflineEvaluation:
-    @pytest.mark.parametrize("name", ["hotpotqa_100", "expmrc_zh"])
+    @pytest.mark.parametrize("name", [pytest.param("hotpotqa_100", marks=pytest.mark.full), "expmrc_zh"])
     def test_any_set_with_texts_can_be_taken_by_path(self, name: str, tmp_path: Path) -> None:
         if not SHARED.is_dir():
             pytest.skip(f"no data sets at {SHARED}: set RAGTRACE_SHARED_DATA")

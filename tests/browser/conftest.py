@@ -48,9 +48,12 @@ class Opened:
 Open = Callable[..., Opened]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium without a window; the tests are skipped where there is none."""
+    """Chromium without a window; the tests are skipped where there is none.
+
+    Not for the session: while Playwright runs, a loop runs in this thread, and tests of other files could start none.
+    """
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("no chromium is on the PATH (Debian: apt-get install chromium; or RAGTRACE_CHROMIUM=…)")
@@ -82,7 +85,7 @@ def open_page(browser: Any) -> Iterator[Open]:
         tab.context.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _drawn(browser: Any, strange_page: Path) -> Opened:
     """Unpacking and reading the chart library takes a second or two: once for all."""
     return Opened(tab_of(browser)).go(strange_page).with_charts()

@@ -35,8 +35,8 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
-def load_corpus(name: str, n_questions: int) -> Corpus:
-    """The first `n_questions` answerable questions with span labels, and the documents they and their rivals need.
+def load_corpus(name: str, n_questions: int, n_documents: int = 120) -> Corpus:
+    """The first `n_questions` answerable questions with span labels, the documents they need, and others up to `n_documents`.
 
     A question about PDFs is asked with its evidence behind it: a plain retriever finds no page of an annual report by
     the question alone, and evidence that never arrives says nothing about a fault.
@@ -49,7 +49,7 @@ def load_corpus(name: str, n_questions: int) -> Corpus:
     documents: dict[str, str | bytes] = {}
     needed = {g["doc_id"] for q in questions for s in [q["gold"], *q.get("alternatives", [])] for g in s}
     for row in _lines(folder / "corpus.jsonl"):
-        if len(documents) >= 120 and row["doc_id"] not in needed:
+        if len(documents) >= n_documents and row["doc_id"] not in needed:
             continue
         file = row.get("file")
         documents[row["doc_id"]] = (folder / file).read_bytes() if file else row["text"]
