@@ -2,6 +2,7 @@
 -- answers: which evidence does a recorded query need, and what is said of its label?
 -- grain:   one row per query and evidence span of its question
 -- param:   query_id      bigint = null  queries.query_id; null = every query
+-- param:   run           varchar = null  a run's label; null = every run
 -- column:  query_id      bigint   queries.query_id
 -- column:  evidence_id   varchar  evidence.evidence_id
 -- column:  set_no        integer  any complete set is enough
@@ -15,7 +16,7 @@
 -- column:  label_status  varchar  evidence.label_status
 -- column:  label_note    varchar  what to do about the label
 -- column:  state         varchar  judged, or why it is kept apart: label_states.state; null when the whole query is
--- reads:   query_scope, evidence, label_states
+-- reads:   query_scope, evidence, label_states, queries
 with
 
 needed as (
@@ -58,4 +59,11 @@ left join label_states
     on
         needed.query_id = label_states.query_id
         and needed.evidence_id = label_states.evidence_id
+where
+    cast($run as varchar) is null
+    or needed.query_id in (
+        select queries.query_id
+        from queries
+        where queries.run = cast($run as varchar)
+    )
 order by needed.query_id, needed.set_no, needed.need, needed.evidence_id

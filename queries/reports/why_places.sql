@@ -2,6 +2,7 @@
 -- answers: where did each piece of evidence of one query stand, place by place, and where did it end?
 -- grain:   one row per query, evidence span and place of the query: layers, stage runs in flow order, the final context
 -- param:   query_id           bigint = null  queries.query_id; null = every query
+-- param:   run                varchar = null  a run's label; null = every run
 -- column:  query_id           bigint   queries.query_id
 -- column:  evidence_id        varchar  evidence.evidence_id
 -- column:  line_no            bigint   1-based, in flow order
@@ -23,7 +24,7 @@
 -- column:  lost_here          varchar  the line where the span ends: in (this stage or layer lost it) or after (it was
 --                                      lost behind this stage); null elsewhere
 -- reads:   evidence_at_place, span_verdicts, needed_evidence, item_covers, places, place_lists, stages,
---          lists, candidate_list
+--          lists, candidate_list, queries
 with
 
 stands as materialized (
@@ -339,4 +340,11 @@ select
     lines.is_complete as is_complete,
     lines.lost_here as lost_here
 from lines
+where
+    cast($run as varchar) is null
+    or lines.query_id in (
+        select queries.query_id
+        from queries
+        where queries.run = cast($run as varchar)
+    )
 order by lines.query_id, lines.evidence_id, line_no

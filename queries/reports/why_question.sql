@@ -2,6 +2,7 @@
 -- answers: was one query's question kept, and if not, where did its best set's worst need fall?
 -- grain:   one row per scored query
 -- param:   query_id              bigint = null  queries.query_id; null = every query
+-- param:   run                   varchar = null  a run's label; null = every run
 -- column:  query_id              bigint   queries.query_id
 -- column:  verdict               varchar  kept, lost or unobserved
 -- column:  set_no                integer  the set that came furthest
@@ -19,7 +20,7 @@
 -- column:  final_context_recall_high  double  with all that may have been there
 -- column:  final_how             varchar  how the final context is known
 -- column:  is_whole              boolean  false: rows the recorder counted are missing
--- reads:   question_loss, query_recall, query_scope
+-- reads:   question_loss, query_recall, query_scope, queries
 select
     question_loss.query_id as query_id,
     question_loss.verdict as verdict,
@@ -41,5 +42,14 @@ select
 from question_loss
 inner join query_recall on question_loss.query_id = query_recall.query_id
 inner join query_scope on question_loss.query_id = query_scope.query_id
-where cast($query_id as bigint) is null or question_loss.query_id = cast($query_id as bigint)
+where
+    (cast($query_id as bigint) is null or question_loss.query_id = cast($query_id as bigint))
+    and (
+        cast($run as varchar) is null
+        or question_loss.query_id in (
+            select queries.query_id
+            from queries
+            where queries.run = cast($run as varchar)
+        )
+    )
 order by question_loss.query_id

@@ -2,6 +2,7 @@
 -- answers: what does the record prove about each place where evidence of one query fell?
 -- grain:   one row per query, evidence span and stage run it fell at; one when it was kept or no stage run is named
 -- param:   query_id            bigint = null  queries.query_id; null = every query
+-- param:   run                 varchar = null  a run's label; null = every run
 -- column:  query_id            bigint   queries.query_id
 -- column:  evidence_id         varchar  evidence.evidence_id
 -- column:  verdict             varchar  kept, lost or unobserved
@@ -151,4 +152,11 @@ left join sizes on proofs.stage_id = sizes.stage_id
 left join likenesses on verdicts.evidence_id = likenesses.evidence_id
 left join stages on proofs.stage_id = stages.stage_id
 left join queries on stages.query_id = queries.query_id
+where
+    cast($run as varchar) is null
+    or verdicts.query_id in (
+        select asked.query_id
+        from queries as asked
+        where asked.run = cast($run as varchar)
+    )
 order by verdicts.query_id, verdicts.evidence_id, stages.start_no, proofs.stage, proofs.stage_id

@@ -2,6 +2,7 @@
 -- answers: what stands around the evidence of a query, as far as texts were captured?
 -- grain:   one row per query, evidence span and captured text that holds it
 -- param:   query_id      bigint = null  queries.query_id; null = every query
+-- param:   run           varchar = null  a run's label; null = every run
 -- param:   n_characters  integer = 80   how much before and after, in code points
 -- column:  query_id      bigint   queries.query_id
 -- column:  evidence_id   varchar  evidence.evidence_id
@@ -14,7 +15,7 @@
 -- column:  before        varchar  the text before it
 -- column:  passage       varchar  the passage as it stands in this text
 -- column:  after         varchar  the text behind it
--- reads:   label_states, evidence_places, texts
+-- reads:   label_states, evidence_places, texts, queries
 with
 
 placed as (
@@ -57,4 +58,11 @@ select
     substring(placed.text, placed.start_at + 1, placed.end_at - placed.start_at) as passage,
     substring(placed.text, placed.end_at + 1, $n_characters) as after
 from placed
+where
+    cast($run as varchar) is null
+    or placed.query_id in (
+        select queries.query_id
+        from queries
+        where queries.run = cast($run as varchar)
+    )
 order by placed.query_id asc, placed.evidence_id asc, placed.is_current desc, placed.text_hash asc

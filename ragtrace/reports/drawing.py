@@ -6,6 +6,7 @@ Knows no result. Needs no Plotly: the page hands the forms to its JavaScript, a 
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,9 +23,9 @@ __all__ = [
     "Picture",
     "View",
     "bar",
-    "colours",
     "counts_axis",
     "label",
+    "looks",
     "rows_layout",
 ]
 
@@ -32,7 +33,14 @@ Form = dict[str, Any]
 
 # Read on white and on near-black, and told apart by the colour-blind: Okabe and Ito's, a little darker.
 BLUE, PALE, RED, GREEN, GREY = "#2f81c7", "#9cc3e6", "#d1495b", "#1b9e77", "#8a8f98"
-_REST = ("#e69f00", "#cc79a7", "#56b4e9", "#b07d2b", "#7b6fd0", "#d55e00", "#5a9e3e", "#8c6d62", "#00a3a3", "#b5568a")
+_OF_KIND = {
+    "ingest": "#8c6d62", "parse": "#5a9e3e", "chunk": "#cc79a7", "index": "#00a3a3",
+    "retrieve": "#e69f00", "fuse": "#7b6fd0", "filter": "#b07d2b", "rerank": "#d55e00", "expand": "#56b4e9",
+    "compress": "#b5568a", "truncate": "#3f6f5f",
+}  # fmt: skip
+"""Of what was lost at a stage of that kind; RED where the place is not certain."""
+_PATTERNS = ("", "/", "x", ".", "\\", "-", "+", "|")
+"""Plotly's."""
 
 _LONGEST_LABEL = 30
 _ROW = 34
@@ -112,7 +120,14 @@ def counts_axis(title: str, largest: int) -> Form:
     }
 
 
-def colours(n: int) -> list[str]:
-    """As many, for parts of a whole: red first."""
-    every = (RED, *_REST)
-    return [every[i % len(every)] for i in range(n)]
+def looks(kinds: Sequence[str | None]) -> list[tuple[str, str]]:
+    """Colour and pattern for losses at stages of these kinds: in every chart a kind has one colour.
+
+    Of several losses at one kind the first is plain and the others are told apart by pattern.
+    """
+    n_of: Counter[str | None] = Counter()
+    found = []
+    for kind in kinds:
+        found.append((_OF_KIND.get(kind or "", RED), _PATTERNS[n_of[kind] % len(_PATTERNS)]))
+        n_of[kind] += 1
+    return found

@@ -110,7 +110,7 @@ def read(
         own["what_to_change"] = changes.what_to_change(examined)
     _tell(progress, 2)
     questions = run(connection, "question_list", run=shown).only(run=shown)
-    details = tuple(_packed(block) for block in page_details.blocks(connection, questions))
+    details = tuple(_packed(block) for block in page_details.blocks(connection, questions, shown))
     _tell(progress, _STEPS)
     return Page(store, shown, summary._replace(blocks=own), (*drawn, curves), questions, details)
 

@@ -54,13 +54,13 @@ def lines(questions: Result) -> list[list[Any]]:
     ]
 
 
-def blocks(connection: duckdb.DuckDBPyConnection, questions: Result) -> Iterator[list[Any]]:
-    """The details of BLOCK queries at a time, in the order of the list; plain values only."""
-    verdicts = _by_query(run(connection, "why_question"))
-    evidence = _by_query(run(connection, "why_evidence"))
-    reasons = _by_query(run(connection, "why_reasons"))
-    places = _by_query(run(connection, "why_places"))
-    texts = _by_query(run(connection, "why_text"))
+def blocks(connection: duckdb.DuckDBPyConnection, questions: Result, run_name: str | None) -> Iterator[list[Any]]:
+    """The details of BLOCK queries of a run at a time, in the order of the list; plain values only."""
+    verdicts = _by_query(run(connection, "why_question", run=run_name))
+    evidence = _by_query(run(connection, "why_evidence", run=run_name))
+    reasons = _by_query(run(connection, "why_reasons", run=run_name))
+    places = _by_query(run(connection, "why_places", run=run_name))
+    texts = _by_query(run(connection, "why_text", run=run_name))
     rows = questions.records()
     for start in range(0, len(rows), BLOCK):
         yield [
@@ -96,6 +96,9 @@ def _details(
         head = f"Not judged: {said}."
     else:
         head = f"The final context is {sentences.FINAL_HOW[verdict['final_how']]}."
+        if verdict["verdict"] == "unobserved":
+            bounds = sentences.headline(verdict).split("\n")[1]
+            head = f"What was recorded does not tell whether the evidence arrived: {bounds}. {head}"
         if not verdict["is_whole"]:
             head += " Rows of this query are missing."
     return {

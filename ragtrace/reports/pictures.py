@@ -15,9 +15,9 @@ from ragtrace.reports.drawing import (
     Picture,
     View,
     bar,
-    colours,
     counts_axis,
     label,
+    looks,
     rows_layout,
 )
 from ragtrace.reports.render import visible
@@ -127,14 +127,15 @@ def losses(lost: Result) -> Picture:
     reasons = list(dict.fromkeys(row["reason"] for row in rows))
     at = {place: y for y, place in enumerate(places)}
     bars = []
-    for reason, colour in zip(reasons, colours(len(reasons)), strict=True):
+    first_kinds = [next(row["lost_kind"] for row in rows if row["reason"] == reason) for reason in reasons]
+    for reason, (colour, pattern) in zip(reasons, looks(first_kinds), strict=True):
         name = (reason or "no reason").replace("_", " ")
         own = [row for row in rows if row["reason"] == reason]
         values = [
             (at[sentences.place(row)], row["n_spans"], f"{counted(row['n_spans'], 'span')}, {label(name)}")
             for row in own
         ]
-        bars.append(bar(label(name), colour, values))
+        bars.append(bar(label(name), colour, values, pattern))
     total = sum(row["n_spans"] for row in rows)
     max_n = max((sum(row["n_spans"] for row in rows if sentences.place(row) == place) for place in places), default=0)
     return Picture(
@@ -162,10 +163,11 @@ def kinds(ends: Result) -> Picture:
     for row in sorted(rows, key=lambda row: -row["n_spans"]):
         parts.setdefault(_end(row), len(parts))
     present = [part for part in parts if any(_end(row) == part for row in rows)]
-    lost_colours = iter(colours(len(parts)))
+    kind_of = {_end(row): row["lost_kind"] for row in rows if row["verdict"] == "lost"}
+    look_of = dict(zip(kind_of, looks(list(kind_of.values())), strict=True))
     bars = []
     for part in present:
-        colour = {"kept": BLUE, "unobserved": GREY}.get(part) or next(lost_colours)
+        colour, pattern = look_of.get(part) or (BLUE if part == "kept" else GREY, "")
         values = [
             (
                 names.index(row["kind"]),
@@ -175,7 +177,7 @@ def kinds(ends: Result) -> Picture:
             for row in rows
             if _end(row) == part
         ]
-        bars.append(bar(label(part, 36), colour, values))
+        bars.append(bar(label(part, 36), colour, values, pattern))
     labels = [f"{label('no kind' if name is None else name)} ({totals[name]:,})" for name in names]
     axis = {"title": {"text": "share of the spans of that kind"}, "range": [0, 1.005], "tickformat": ".0%"}
     return Picture(
@@ -303,9 +305,9 @@ def _judged(recall: Mapping[str, Any] | None) -> str:
 
 def _flow_end(row: Mapping[str, Any]) -> tuple[str, str]:
     if row["verdict"] != "lost":
-        return row["verdict"], GREEN if row["verdict"] == "kept" else GREY
+        return row["verdict"], BLUE if row["verdict"] == "kept" else GREY
     reason = (row["reason"] or "lost").replace("_", " ")
-    return (reason if row["lost_kind"] is not None else f"{reason}, place not certain"), RED
+    return (reason if row["lost_kind"] is not None else f"{reason}, place not certain"), looks([row["lost_kind"]])[0][0]
 
 
 def _end(row: Mapping[str, Any]) -> str:

@@ -48,6 +48,14 @@ def test_a_question_says_what_why_says(library_store, written):
             assert [told[0] for told in piece["told"]] == [said for said, _ in question.told(reasons)]
 
 
+def test_what_is_read_of_questions_is_of_the_run_that_is_shown(library_store):
+    for name in ("why_question", "why_evidence", "why_reasons", "why_places", "why_text"):
+        whole = run(library_store, name)
+        assert whole.rows
+        assert run(library_store, name, run="hybrid-k50").rows == whole.rows
+        assert run(library_store, name, run="another").rows == []
+
+
 def test_the_list_has_every_query_of_the_run_and_its_recalls(library_store, written):
     rows = unpacked(written, "data")["rows"]
     found = run(library_store, "question_list").records()

@@ -113,3 +113,35 @@ def test_markup_in_a_name_is_text_to_plotly():
     """Plotly reads some HTML in labels; an address in a stage's name must not become a link."""
     assert drawing.label('<a href="https://x">b</a>', 60) == '&lt;a href="https://x"&gt;b&lt;/a&gt;'
     assert drawing.label("x\u202ey") == "x\ufffdy"
+
+
+def test_a_kind_of_stage_has_one_colour_in_every_chart_and_its_losses_differ_by_pattern():
+    kinds = ["fuse", "rerank", "fuse", None]
+
+    looks = drawing.looks(kinds)
+
+    assert looks[0][0] == looks[2][0] != looks[1][0]
+    assert looks[0][1] != looks[2][1]
+    assert looks[1] == drawing.looks(["rerank"])[0]
+    assert looks[3][0] == drawing.RED
+
+
+def test_no_two_kinds_at_which_evidence_is_lost_share_a_colour():
+    kinds = (
+        "ingest",
+        "parse",
+        "chunk",
+        "index",
+        "retrieve",
+        "fuse",
+        "filter",
+        "rerank",
+        "expand",
+        "compress",
+        "truncate",
+    )
+
+    assert (
+        len({colour for colour, _ in drawing.looks(kinds)} | {drawing.RED, drawing.BLUE, drawing.GREY})
+        == len(kinds) + 3
+    )
