@@ -27,6 +27,7 @@ PARTS = {
     "store": "From the log to the database",
     "ingestion": "A tracing server, from the client to its database",
     "verdicts": "Verdicts",
+    "metrics": "Rank metrics",
 }
 PACKAGES = ("ragtrace", "duckdb", "pyarrow", "opentelemetry-sdk")
 

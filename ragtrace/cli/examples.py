@@ -30,6 +30,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         'ragtrace whatif traces.duckdb --stage "cross encoder"',
         "ragtrace whatif traces.duckdb --run hybrid-k50 --format csv > changes.csv",
     ),
+    "metrics": (
+        "ragtrace metrics traces.duckdb",
+        "ragtrace metrics traces.duckdb -k 5 -k 20 --stage dense",
+        "ragtrace metrics traces.duckdb --unit document --format json",
+    ),
     "gold load": (
         "ragtrace gold load traces.duckdb gold.jsonl",
         "ragtrace gold load traces.duckdb gold.jsonl --skip-bad --min-coverage 0.75",

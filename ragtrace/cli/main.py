@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ragtrace.cli import ask, collect, demonstrate, gold, housekeeping, probe, report, whatif, why
+from ragtrace.cli import ask, collect, demonstrate, gold, housekeeping, metrics, probe, report, whatif, why
 from ragtrace.cli.examples import epilog
 from ragtrace.cli.output import FORMAT_KEY, Format
 from ragtrace.errors import RagtraceError
@@ -96,6 +96,7 @@ app.command("report", epilog=epilog("report"))(report.report)
 app.command("why", epilog=epilog("why"))(why.why)
 app.command("probe", epilog=epilog("probe"))(probe.probe)
 app.command("whatif", epilog=epilog("whatif"))(whatif.whatif)
+app.command("metrics", epilog=epilog("metrics"))(metrics.metrics)
 app.add_typer(gold.app, name="gold")
 app.command("sql", epilog=epilog("sql"))(ask.sql)
 app.command("queries", epilog=epilog("queries"))(ask.queries)

@@ -128,8 +128,11 @@ def table(result: Result, title: str | None = None, width: int = 100) -> Table:
         return drawn
     is_wide = _width(result.columns, cells) > width
     for i, (name, kind) in enumerate(zip(result.columns, result.types, strict=True)):
-        header = _broken(name, max((row[i].cell_len for row in cells), default=0)) if is_wide else name
-        drawn.add_column(header, justify="right" if is_number(kind) else "left", overflow="fold")
+        widest = max((row[i].cell_len for row in cells), default=0)
+        header = _broken(name, widest) if is_wide else name
+        # Words may be broken, numbers not.
+        least = widest if is_number(kind) else None
+        drawn.add_column(header, justify="right" if is_number(kind) else "left", overflow="fold", min_width=least)
     for row in cells:
         drawn.add_row(*row)
     return drawn
