@@ -116,8 +116,8 @@ def rows(options: Options) -> Iterator[Row]:
     """Speed of both, and the memory and size that it takes."""
     with tempfile.TemporaryDirectory() as name:
         # The same once more in size tells whether memory grows with what is sent.
-        half = Collected(options.scaled(4000, 640), Path(name) / "half")
-        whole = Collected(options.scaled(8000, 1280), Path(name) / "whole")
+        half = Collected(options.scaled(8000, 640), Path(name) / "half")
+        whole = Collected(options.scaled(16000, 1280), Path(name) / "whole")
         phoenix = _phoenix(options, Path(name))
     ours_per_s = whole.per_s
     yield Row("the collector, from the wire to the log", ours_per_s / 1e6, "M candidates a second")
@@ -131,7 +131,7 @@ def rows(options: Options) -> Iterator[Row]:
 
 
 def _phoenix(options: Options, folder: Path) -> dict[str, float | str] | None:
-    n_spans = options.scaled(1000, 320)
+    n_spans = options.scaled(1500, 320)
     path = folder / "requests"
     path.write_bytes(pack(requests(n_spans)))
     try:

@@ -48,7 +48,7 @@ def listed(span: Span, where: List | None, given: list[Any] | None) -> tuple[Ite
     best: Items | None = None
     for path in where.paths:
         items = items_at(span, path)
-        if items is None or not (where.are_texts or all(map(_is_item, items.rows))):
+        if items is None or not (where.are_texts or items.are_fresh or all(map(_is_item, items.rows))):
             continue
         if best is None or items.is_complete or len(items.rows) > len(best.rows):
             best = items
@@ -59,7 +59,7 @@ def listed(span: Span, where: List | None, given: list[Any] | None) -> tuple[Ite
     scores = decoded(first(span, where.scores))
     if best.rows and all(type(item) is list for item in best.rows):
         return Items([_rows(inner, where) for inner in best.rows], best.is_complete), None
-    rows = _rows(best.rows, where)
+    rows = best.rows if best.are_fresh and _are_plain(best.rows, where) else _rows(best.rows, where)
     if where.only:
         rows = [row for row in rows if all(row.get(key) == value for key, value in where.only.items())]
     for row in rows:
@@ -100,6 +100,17 @@ def _rows(items: Sequence[Any], where: List) -> list[dict[str, Any]]:
                     continue
         rows.append(_row(item, where))
     return rows
+
+
+def _are_plain(items: Sequence[dict[str, Any]], where: List) -> bool:
+    """Whether all have the same keys, which are the names they are read by, and scores that are no texts."""
+    keys = tuple(items[0])
+    if set(map(len, items)) != {len(keys)} or len(set().union(*items)) != len(keys):
+        return False
+    names = _plain_names(keys, where)
+    if names is None or any(key != name for key, name in names):
+        return False
+    return all(str not in {type(item[key]) for item in items} for key in ("score", "distance") if key in keys)
 
 
 def _plain_names(keys: tuple[str, ...], where: List) -> tuple[tuple[str, str], ...] | None:

@@ -31,6 +31,8 @@ class Items(NamedTuple):
     """In the order of their numbers; a row of which everything is missing is {}."""
     is_complete: bool
     """False: a number is missing, or something of the list may have been dropped."""
+    are_fresh: bool = False
+    """Whether the rows were made here, and hold no None: they may be changed, and taken as they are."""
 
 
 _joined: tuple[Mapping[str, Any], str] = ({}, "")
@@ -172,12 +174,13 @@ def _numbered(span: Span, path: str) -> Items | None:
             # What belongs to one item stands together, as nearly everybody writes it.
             row = rows.setdefault(number, {})
             current = number
-        row[name] = value
+        if value is not None:
+            row[name] = value
     if not rows:
         return None
     n = max(rows) + 1
     if n == len(rows):
-        return Items([rows[number] for number in range(n)], not span.n_dropped_attributes)
+        return Items([rows[number] for number in range(n)], not span.n_dropped_attributes, are_fresh=True)
     if n > _MOST_ITEMS:
         return Items([], False)
     return Items([rows.get(number, {}) for number in range(n)], False)
