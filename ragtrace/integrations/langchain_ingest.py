@@ -17,7 +17,7 @@ __all__ = ["WRITES", "add_to_retriever", "load", "parents", "split", "split_for_
 
 WRITES = frozenset(
     ("add_documents", "aadd_documents", "add_texts", "aadd_texts", "from_documents", "afrom_documents", "from_texts",
-     "afrom_texts")
+     "afrom_texts", "add_embeddings", "aadd_embeddings", "from_embeddings", "afrom_embeddings")
 )  # fmt: skip
 
 
@@ -145,9 +145,11 @@ def write(call: Call) -> Any:
     outer = _writing.get()
     if outer is not None:
         return Surroundings(_writing, outer, outer.take)
-    given = call.value("documents", "texts")
+    given = call.value("documents", "texts", "text_embeddings")
     if not isinstance(given, (list, tuple)):
         return None  # an iterator is not consumed here
+    if call.name.endswith("embeddings"):
+        given = [one[0] if isinstance(one, tuple) and one else one for one in given]  # FAISS: (text, vector)
     metadatas = call.value("metadatas")
     given = list(given)
     metadatas = list(metadatas) if isinstance(metadatas, (list, tuple)) and len(metadatas) == len(given) else None

@@ -206,6 +206,23 @@ def test_pages_that_a_loader_gives_are_one_text_and_its_chunks_lie_in_it(traced:
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("_instrumented")
+@pytest.mark.parametrize("is_paired", [True, False])
+def test_texts_written_with_their_vectors_are_in_the_index(is_paired: bool, traced: Traced) -> None:
+    class Embedded(InMemoryVectorStore):
+        """FAISS takes pairs, PGVector two lists."""
+
+        def add_embeddings(self, texts: Any = None, text_embeddings: Any = None, **_: Any) -> list[str]:
+            return ["a", "b"]
+
+    texts, vectors = ["one two", "three four"], [[1.0], [0.5]]
+    how = {"text_embeddings": list(zip(texts, vectors, strict=True))} if is_paired else {"texts": texts}
+    assert Embedded(Vectors()).add_embeddings(**how, metadatas=[{"source": "a.txt"}] * 2) == ["a", "b"]
+    traced.merge()
+    rows = traced.rows("select chunk_id from index_writes where is_index order by chunk_id")
+    assert [row["chunk_id"] for row in rows] == ["a", "b"]
+
+
 # ------------------------------------------------------------------------------------------------ graphs and models
 
 
