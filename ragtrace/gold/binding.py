@@ -144,7 +144,8 @@ def _unchecked(
         places[made_on.text_hash if made_on else None] = Place(True, *offsets, "unchecked", None)
     if offsets is None:
         note = (
-            "no text of the document was captured to look for the quote: give start and end, or capture_text=documents"
+            "no text of the document was captured to look for the quote: give start and end, or record"
+            " its parse stage with capture_text=documents"
         )
     elif quote is not None and len(quote) != offsets[1] - offsets[0]:
         note = (

@@ -116,7 +116,8 @@ def locate(
         if doc_id is not None:
             _must_be_known(connection, doc_id)
         raise GoldError(
-            "no parsed text was captured to look for the quote: record the parse stage with capture_text=documents"
+            "no parsed text was captured to look for the quote: record the parse stage (@rt.parse inside"
+            " rt.document(...)) with capture_text=documents, or label chunk ids in a gold file"
         )
     likely: list[tuple[float, int, str, str, bool, str]] = []
     grams = _grams(quote)
@@ -138,16 +139,18 @@ def locate(
 
 
 def _must_be_known(connection: duckdb.DuckDBPyConnection, doc_id: str) -> None:
-    """Raises: GoldError when no document of that id is recorded; `fields["nearest"]` holds the nearest ids."""
+    """Raises: GoldError when documents are recorded, and none of that id; `fields["nearest"]` holds the nearest ids."""
     known = connection.execute(
         "select doc_id from (select doc_id from parses union select doc_id from documents) where doc_id is not null"
         " order by doc_id = $doc_id desc, jaro_winkler_similarity(lower(doc_id), lower($doc_id)) desc, doc_id limit 3",
         {"doc_id": doc_id},
     ).fetchall()
     nearest = [name for (name,) in known]
-    if doc_id not in nearest:
-        offered = f"; nearest: {', '.join(map(repr, nearest))}" if nearest else ": none is"
-        raise GoldError(f"no document {doc_id!r} is recorded in this store{offered}", doc_id=doc_id, nearest=nearest)
+    if nearest and doc_id not in nearest:
+        offered = ", ".join(map(repr, nearest))
+        raise GoldError(
+            f"no document {doc_id!r} is recorded in this store; nearest: {offered}", doc_id=doc_id, nearest=nearest
+        )
 
 
 def _standing(doc_id: str, text_hash: str, is_newest: bool, text: str, quote: str) -> list[Passage]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-_NO_TEXT = "(its text is not on record: capture_text=documents keeps the parsed texts)"
+_NO_TEXT = "(its text is not on record: a recorded parse stage, with capture_text=documents, keeps it)"
 
 _LAYERS = {"source": "source", "text": "parsed text", "chunks": "chunks", "index": "index"}
 

@@ -135,7 +135,7 @@ def _ranked_out(row: Row) -> str:
         parts.append(f"{_ordinal(rank)} in {lists} it took")
     if goes_on is not None and rank is not None and rank <= goes_on:
         # Not by its rank alone: a rule of the stage's own, such as one passage of a text, let others pass it.
-        parts.append(f"yet not among the {goes_on} that go on")
+        parts.append("yet another one went on" if goes_on == 1 else f"yet not among the {goes_on} that go on")
     elif goes_on is not None:
         parts.append(_go_on(goes_on))
     if row["gap"] is not None:

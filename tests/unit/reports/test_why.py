@@ -97,7 +97,7 @@ def test_long_lines_hang_below_their_first_letter(traced: Traced):
     assert max(map(len, lines)) <= 80
     wrapped = [after for line, after in itertools.pairwise(lines) if line.startswith("  → ") and len(line) > 70]
     assert all(line.startswith("    ") or not line for line in wrapped)
-    assert "(its text is not on record: capture_text=documents keeps the parsed texts)" in " ".join(
+    assert "(its text is not on record: a recorded parse stage, with capture_text=documents, keeps it)" in " ".join(
         " ".join(lines).split()
     )
 
@@ -121,6 +121,7 @@ def test_a_passage_that_only_resembles_is_never_called_alike_to_the_whole(simila
          "9th by the reranker, only 8 go on, 0.02 behind"),
         ({"reason": "fused_out", "rank_before": 1, "n_out": 11},
          "1st in one of the lists it took, yet not among the 11 that go on"),
+        ({"reason": "reranked_out", "rank_before": 1, "n_out": 1}, "1st in the list it took, yet another one went on"),
         ({"reason": "reranked_out", "rank_before": 5, "n_out": 0}, "5th in the list it took, none goes on"),
         ({"reason": "over_budget", "rank_before": 4, "n_out": 1}, "4th in line, only 1 goes on"),
         ({"reason": "over_budget", "rank_before": 4, "tokens": 212, "tokens_left": 40, "budget": 800},
