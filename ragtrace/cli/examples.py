@@ -50,7 +50,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "ragtrace queries losses",
         "ragtrace queries losses traces.duckdb --param run=hybrid-k50 --format json",
     ),
-    "merge": ("ragtrace merge traces.duckdb",),
+    "merge": ("ragtrace merge traces.duckdb", "ragtrace merge traces.duckdb --lake lake"),
     "doctor": (
         "ragtrace doctor traces.duckdb",
         "ragtrace doctor traces.duckdb --delete-before 90d --dry-run",

@@ -32,12 +32,28 @@ class To(str, Enum):
     DEEPEVAL = "deepeval"
 
 
-def merge(store: StoreArgument, format: FormatOption = Format.TABLE) -> None:
+def merge(
+    store: StoreArgument,
+    *,
+    lake: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Then bring the store's Parquet files in this folder up to date.", show_default=False
+        ),
+    ] = None,
+    format: FormatOption = Format.TABLE,
+) -> None:
     """Merge the logs of running and ended processes into the store, and place labels in new texts.
 
-    Every command that reads does this first; a service never needs it.
+    Every command that reads does this first; a service never needs it. With --lake the stored tables are published as
+    Parquet by day and run; what did not change is not written again (docs/exports.md).
     """
-    print_values(bring_up_to_date(store)._asdict(), format)
+    values = bring_up_to_date(store)._asdict()
+    if lake is not None:
+        from ragtrace.store.lake import publish
+
+        values |= {f"lake_{name}": n for name, n in publish(store, lake)._asdict().items()}
+    print_values(values, format)
 
 
 def doctor(

@@ -1,4 +1,4 @@
-"""One process at a time merges into a store, compacts it or deletes from it."""
+"""One process at a time merges into a store, compacts it, deletes from it or publishes it into a lake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from ragtrace.errors import StoreError
 from ragtrace.spool.log import spool_of
 
-__all__ = ["only_one"]
+__all__ = ["hold", "only_one"]
 
 
 @contextlib.contextmanager
@@ -20,7 +20,14 @@ def only_one(path: Path, wait_s: float) -> Iterator[None]:
     """Hold the store's `merge.lock` while the block runs. Raises StoreError when another process holds it longer than `wait_s`."""
     spool = spool_of(path)
     spool.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(spool / "merge.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    with hold(spool / "merge.lock", wait_s, path):
+        yield
+
+
+@contextlib.contextmanager
+def hold(lock: Path, wait_s: float, path: Path) -> Iterator[None]:
+    """Hold the file `lock` while the block runs. Raises StoreError, which names `path`, when another process holds it longer."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         deadline = time.monotonic() + wait_s
         while True:
