@@ -35,6 +35,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "ragtrace metrics traces.duckdb -k 5 -k 20 --stage dense",
         "ragtrace metrics traces.duckdb --unit document --format json",
     ),
+    "compare": (
+        "ragtrace compare traces.duckdb hybrid-k50 hybrid-k100",
+        "ragtrace compare traces.duckdb hybrid-k50 hybrid-k100 --format json",
+    ),
     "gold load": (
         "ragtrace gold load traces.duckdb gold.jsonl",
         "ragtrace gold load traces.duckdb gold.jsonl --skip-bad --min-coverage 0.75",

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ragtrace.cli import ask, collect, demonstrate, gold, housekeeping, metrics, probe, report, whatif, why
+from ragtrace.cli import ask, collect, compare, demonstrate, gold, housekeeping, metrics, probe, report, whatif, why
 from ragtrace.cli.examples import epilog
 from ragtrace.cli.output import FORMAT_KEY, Format
 from ragtrace.errors import RagtraceError
@@ -97,6 +97,7 @@ app.command("why", epilog=epilog("why"))(why.why)
 app.command("probe", epilog=epilog("probe"))(probe.probe)
 app.command("whatif", epilog=epilog("whatif"))(whatif.whatif)
 app.command("metrics", epilog=epilog("metrics"))(metrics.metrics)
+app.command("compare", epilog=epilog("compare"))(compare.compare)
 app.add_typer(gold.app, name="gold")
 app.command("sql", epilog=epilog("sql"))(ask.sql)
 app.command("queries", epilog=epilog("queries"))(ask.queries)
