@@ -197,6 +197,8 @@ def test_merge_says_what_it_brought_in(store, run: Run):
 )
 def test_every_example_of_the_help_does_what_it_says(store, run: Run, line):
     words = shlex.split(line.split(" > ")[0])
+    if words[1] == "compare":
+        library.trace(store, run=words[4])
 
     result = run(*words[1:])
 
