@@ -95,7 +95,7 @@ def test_every_package_that_is_imported_is_declared(folder: str, extras: tuple[s
     optional = PROJECT["optional-dependencies"]
     integrations = ROOT / "ragtrace" / "integrations"
     declared = _declared(PROJECT["dependencies"])
-    for extra in extras or ("sdk", "html", "notebook", "collector"):
+    for extra in extras or ("sdk", "html", "notebook", "collector", "stats"):
         declared |= _declared(optional[extra])
     undeclared: dict[str, set[str]] = {}
     for path in sorted((ROOT / "ragtrace" / folder).rglob("*.py")):

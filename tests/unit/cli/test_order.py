@@ -9,7 +9,7 @@ from ragtrace.store import database
 from ragtrace.store.merge import merge
 from tests.unit.cli import library
 
-GIVEN = {"asked": library.STAY}
+GIVEN = {"asked": library.STAY, "a": "hybrid-k50", "b": "second"}
 
 
 @pytest.fixture(scope="module")
